@@ -1,0 +1,88 @@
+# Every target makes its own virtual environment (.venv) first: Python >= 3.11 and make are all it takes.
+# `make` alone lists the targets.
+
+SHELL  := /bin/sh
+VENV   := .venv
+PY     := $(VENV)/bin/python
+RUN    := $(VENV)/.run
+DEV    := $(VENV)/.dev
+GOLDEN ?= ../shared/golden
+WORKERS ?= auto
+ARGS   ?=
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_NO_INPUT := 1
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help demo test check format format-check lint types imports kafka golden laws bench lock clean
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
+
+demo: $(RUN) ## simulated sessions through a local Kafka (or memory) to transcripts and surfaces; ends by itself
+	$(VENV)/bin/foldstream up --broker auto --demo --once $(ARGS)
+
+test: $(DEV) kafka ## the whole suite, with one real Kafka where Java and Maven are (under CI=true: required)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+check: format-check lint types imports test ## format, lint, strict types, import directions, tests
+
+format: $(DEV) ## rewrite to the house format
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix-only .
+
+format-check: $(DEV)
+	$(PY) -m ruff format --check .
+
+lint: $(DEV) ## ruff
+	$(PY) -m ruff check .
+
+types: $(DEV) ## mypy --strict
+	$(PY) -m mypy
+
+imports: $(DEV) ## pipeline -> schemas -> operators, and who may import what
+	@$(VENV)/bin/lint-imports --no-cache
+
+golden: $(DEV) ## conformance with the reference data in GOLDEN (default ../shared/golden)
+	@test -d "$(GOLDEN)" || { echo "make golden: no reference data in $(GOLDEN); say GOLDEN=DIR" >&2; exit 1; }
+	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest tests/golden -n $(WORKERS) $(ARGS)
+
+laws: $(DEV) ## the laws as property tests, 10 000 examples each
+	$(PY) -m pytest tests/laws -n $(WORKERS) --hypothesis-profile=laws -o faulthandler_timeout=0 $(ARGS)
+
+bench: $(DEV) kafka ## what things cost here, as ratios
+	$(PY) -m pytest tests/bench -m bench -s $(ARGS)
+
+kafka: $(DEV) # Apache Kafka's jars into the user's cache, once
+	@if [ -n "$$KAFKA_BOOTSTRAP" ]; then echo "Kafka: $$KAFKA_BOOTSTRAP (KAFKA_BOOTSTRAP)"; \
+	else $(PY) -m pipeline.broker fetch || echo "Kafka: without it the tests on a real broker are skipped (under CI=true they fail)"; fi
+
+lock: $(DEV) ## renew constraints.txt: the newest versions pyproject.toml allows
+	@sed -n '/^#/p' constraints.txt > $(VENV)/lock
+	$(PY) -m pip install --upgrade --upgrade-strategy eager -e '.[dev]'
+	@$(PY) -m pip freeze --exclude-editable >> $(VENV)/lock && mv $(VENV)/lock constraints.txt && touch $(DEV) $(RUN)
+
+clean: ## remove what make made here (not the Kafka jars in the user's cache)
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find operators schemas pipeline tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# --- the virtual environment ----------------------------------------------------------------------
+
+$(PY):
+	@for python in $$PYTHON python3 python3.14 python3.13 python3.12 python3.11; do \
+	  "$$python" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && break; python=; done; \
+	test -n "$$python" || { echo "foldstream needs Python 3.11 or newer, none found: install one, or say PYTHON=/path/to/python3 make ..." >&2; exit 1; }; \
+	"$$python" -c 'import ensurepip, venv' 2>/dev/null || { echo "$$python cannot make virtual environments: install its venv package (Debian, Ubuntu: apt install python3-venv)" >&2; exit 1; }; \
+	echo "[1/2] virtual environment $(VENV), $$("$$python" --version)"; \
+	"$$python" -m venv $(VENV)
+
+$(RUN): pyproject.toml constraints.txt | $(PY)
+	@echo "[2/2] packages (first time only)"
+	$(PY) -m pip install -c constraints.txt -e .
+	@touch $@
+
+$(DEV): pyproject.toml constraints.txt | $(PY)
+	@echo "[2/2] packages and tools (first time only)"
+	$(PY) -m pip install -c constraints.txt -e '.[dev]'
+	@touch $@ $(RUN)

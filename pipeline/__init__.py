@@ -1,0 +1,1 @@
+"""The outside world around the folds: Kafka, disks, clocks, the command line."""

@@ -1,0 +1,1 @@
+"""Bytes to values and back: log shapes, files, Avro, snapshots. No broker, no thread."""

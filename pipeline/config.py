@@ -1,0 +1,215 @@
+"""The effective configuration: flag over environment over file over default (outputs.md §2).
+
+Every option of every command is one key of :class:`Config`: ``--max-messages 5``,
+``FOLDSTREAM_MAX_MESSAGES=5`` and ``max_messages = 5`` in ``foldstream.toml`` say the same. A key
+that is not known is an error in each of the three, with the nearest known one.
+
+Options of the Kafka client are a table: ``--client-option sasl_mechanism=PLAIN`` (repeatable),
+``FOLDSTREAM_CLIENT_OPTION_SASL_MECHANISM=PLAIN``, ``[client_options]`` in the file. They are merged
+key by key.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+from msgspec import Meta, Struct
+
+from . import limits
+from .errors import PipelineError
+
+ENVIRONMENT = "FOLDSTREAM_"
+CLIENT = "CLIENT_OPTION_"
+NOT_OPTIONS = ("FOLDSTREAM_CONFIG", "FOLDSTREAM_GOLDEN")  # the file's own path; `make golden`
+FILE = "foldstream.toml"
+MASK = "***"
+_SECRET = re.compile(r"password|secret|token|credential|jaas|key(?!file)", re.IGNORECASE)
+
+Count: TypeAlias = Annotated[int, Meta(ge=1)]
+Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535)]
+ClientOption: TypeAlias = bool | int | float | str
+
+
+class ConfigError(PipelineError):
+    """A key or value that cannot be used; the message names where it stands and what would do."""
+
+
+class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One value per option; the defaults are those of the commands."""
+
+    # everywhere
+    log_level: Literal["debug", "info", "warning", "error"] = "warning"
+    json: bool = False
+    # the broker and its topics
+    bootstrap: str = "127.0.0.1:19092"
+    prefix: str = "sessions."
+    client_options: dict[str, ClientOption] = {}
+    partitions: Count = limits.PARTITIONS
+    replication: Count = 1
+    # worker
+    application_id: str = "foldstream"
+    instance: str | None = None
+    max_row_bytes: Count = limits.MAX_ROW_BYTES
+    # ingest
+    max_line_bytes: Count = limits.MAX_LINE_BYTES
+    follow: bool = False
+    # fold, pages
+    strict: bool = False
+    from_seq: Seq | None = None
+    to_seq: Seq | None = None
+    max_messages: Count = 50
+    before: Seq | None = None
+    # show, surface
+    auxiliary: bool = False
+    at: Seq | None = None
+    # up
+    broker: str = "auto"
+    port: Port = 19092
+    ingest: str | None = None
+    demo: bool = False
+    once: bool = False
+    dir: str | None = None
+    # simulate
+    sessions: Count = 200
+    events_per_session: Count = 200
+    rate: Annotated[float, Meta(gt=0)] | None = None
+    seed: int = 0
+    to: str = "kafka"
+    # deadletter
+    limit: Count | None = None
+
+
+class Effective(Struct, frozen=True):
+    """The configuration and, per key that is not at its default, where its value came from."""
+
+    config: Config
+    origins: dict[str, str]
+
+
+def load(
+    flags: Mapping[str, Any], environ: Mapping[str, str], path: Path | None = None
+) -> Effective:
+    """Merge the three sources. ``flags`` holds only what was given. ``path`` must exist if it is
+    given; else ``FOLDSTREAM_CONFIG``, else ``foldstream.toml`` where it exists."""
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = {}
+    options: dict[str, ClientOption] = {}
+    sources = (_from_file(path, environ), _from_environment(environ), _from_flags(flags))
+    for name, value, origin in (entry for source in sources for entry in source):
+        if name == "client_options":
+            options |= value
+        else:
+            values[name] = value
+        origins[name] = origin
+    if options:
+        values["client_options"] = options
+    return Effective(Config(**values), origins)
+
+
+def client_option(text: str) -> tuple[str, ClientOption]:
+    """``KEY=VALUE`` as the client takes it: numbers and booleans as such, but credentials and
+    everything of TLS and SASL as the text they are."""
+    name, equals, value = text.partition("=")
+    if not equals or not name:
+        raise ConfigError(f"client option {name!r}: write KEY=VALUE, e.g. security_protocol=SSL")
+    return name, _client_value(name, value)
+
+
+def masked(config: Config) -> dict[str, Any]:
+    """Every key in order, the secrets among the client's options as ``***``."""
+    shown: dict[str, Any] = msgspec.to_builtins(config)
+    shown["client_options"] = {
+        name: MASK if _SECRET.search(name) else value
+        for name, value in config.client_options.items()
+    }
+    return shown
+
+
+def to_toml(effective: Effective) -> str:
+    """The effective configuration as a file that can be read again (secrets are ``***``)."""
+    shown = masked(effective.config)
+    options = shown.pop("client_options")
+    lines = []
+    for name, value in shown.items():
+        origin = effective.origins.get(name, "default")
+        text = f"# {name} is not set" if value is None else f"{name} = {_toml(value)}"
+        lines.append(text if origin == "default" else f"{text}  # {origin}")
+    if options:
+        lines += ["", f"[client_options]  # {effective.origins['client_options']}"]
+        lines += [f"{name} = {_toml(value)}" for name, value in options.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _toml(value: ClientOption) -> str:
+    """JSON's scalars are TOML's, text included (JSON escapes are TOML escapes)."""
+    return msgspec.json.encode(value).decode()
+
+
+def _from_file(path: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    given = path or (Path(named) if (named := environ.get(ENVIRONMENT + "CONFIG")) else None)
+    chosen = given or Path(FILE)
+    try:
+        text = chosen.read_text("utf-8")
+    except FileNotFoundError:
+        if given is None:
+            return
+        raise ConfigError(f"{chosen}: no such configuration file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{chosen}: cannot be read: {error}") from error
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{chosen}: not TOML: {error}") from error
+    for name, value in table.items():
+        yield name, _checked(name, value, f"{chosen}: {name}", strict=True), str(chosen)
+
+
+def _from_environment(environ: Mapping[str, str]) -> Iterator[tuple[str, Any, str]]:
+    for variable, value in sorted(environ.items()):
+        if not variable.startswith(ENVIRONMENT) or variable in NOT_OPTIONS or not value:
+            continue
+        name = variable.removeprefix(ENVIRONMENT)
+        if name.startswith(CLIENT):
+            option = name.removeprefix(CLIENT).lower()
+            yield "client_options", {option: _client_value(option, value)}, "environment"
+        else:
+            key = name.lower()
+            yield key, _checked(key, value, variable, strict=False), "environment"
+
+
+def _from_flags(flags: Mapping[str, Any]) -> Iterator[tuple[str, Any, str]]:
+    for name, value in flags.items():
+        if value is None:
+            continue
+        where = f"--{name.replace('_', '-')}"
+        yield name, _checked(name, value, where, strict=False), "flag"
+
+
+def _checked(name: str, value: Any, where: str, *, strict: bool) -> Any:
+    fields = {field.name: field.type for field in msgspec.structs.fields(Config)}
+    if name not in fields:
+        near = difflib.get_close_matches(name, fields, 1)
+        hint = f"did you mean {near[0]}?" if near else "`foldstream config` lists the keys"
+        raise ConfigError(f"{where}: unknown key; {hint}")
+    try:
+        return msgspec.convert(value, fields[name], strict=strict)
+    except msgspec.ValidationError as error:
+        raise ConfigError(f"{where}: {error}") from None
+
+
+def _client_value(name: str, value: str) -> ClientOption:
+    if name.startswith(("sasl_", "ssl_")) and name != "ssl_check_hostname":
+        return value
+    if value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    try:
+        return int(value)
+    except ValueError:
+        return value

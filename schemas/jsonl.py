@@ -1,0 +1,209 @@
+"""Session-log files as the harness leaves them, one line at a time (session-log.md §1.1 to §1.3).
+
+Raw and zstd, told apart by their bytes; any generation; torn, damaged and hand-made ones. A log is
+streamed: in memory are one chunk, one line of at most ``max_line_bytes`` and, once a defect was
+seen, a spool of what follows it that moves to a temporary file when it grows.
+
+What is wrong is a value: ``LogFile.damage``. Lines are handed on more readily than the harness
+would, with three exceptions: a last line without its newline, a torn tail (``torn.py``), and what
+stands behind a frame that cannot be decoded.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+from .rowcheck import exact_json, header_faults
+from .torn import SPOOL, Damage, LogLine, Piece, Rows
+from .zstdframes import MAGIC, CorruptFrame, content, frames
+
+__all__ = ["MAX_LINE_BYTES", "Damage", "LogFile", "LogLine", "open_log"]
+
+MAX_LINE_BYTES = 8 * 1024 * 1024
+CHUNK = 256 * 1024
+_BOM = b"\xef\xbb\xbf"
+
+
+class LogFile:
+    """An open log. ``lines`` can be walked once; the rest is complete after it:
+
+    ``damage``, and ``header``, the header object (None: the file has none).
+    """
+
+    def __init__(self, source: Path | BinaryIO, max_line_bytes: int) -> None:
+        self.name = str(source) if isinstance(source, Path) else "-"
+        self.damage: list[Damage] = []
+        self.header: dict[str, Any] | None = None
+        self.lines: Iterator[LogLine] = self._read(source)
+        self._limit = max_line_bytes
+        self._rows = Rows(self.damage)
+        self._raw = False
+        self._broken = False
+
+    @property
+    def end(self) -> int | None:
+        """Where the line after the last one handed on begins; None for zstd."""
+        return self._rows.end if self._raw else None
+
+    @property
+    def session(self) -> str | None:
+        """The header's id, once the first line was read; None without a usable one."""
+        found = self.header.get("id") if self.header else None
+        return found if isinstance(found, str) and found else None
+
+    def _read(self, source: Path | BinaryIO) -> Iterator[LogLine]:
+        try:
+            if not isinstance(source, Path):
+                yield from self._walk(source)
+            elif str(source) == "-":
+                yield from self._walk(sys.stdin.buffer)
+            else:
+                with source.open("rb") as file:
+                    yield from self._walk(file)
+        except OSError as error:
+            message = f"{self.name}: {error.strerror or error}"
+            self.damage.append(Damage("unreadable", message, lost=True))
+
+    def _walk(self, file: BinaryIO) -> Iterator[LogLine]:
+        head = file.read(len(MAGIC))
+        named = self.name.endswith(".zstd")
+        zstd = head == MAGIC or (named and not head.lstrip().startswith(b"{"))
+        if zstd != named and self.name != "-" and head:
+            message = f"the name says {'zstd' if named else 'raw'}, the bytes do not"
+            self.damage.append(Damage("encoding-name", message, offset=0))
+        if not zstd:
+            self._raw = True
+            yield from self._lines(_split(_chunks(head, file), self._limit))
+        elif file.seekable():
+            yield from self._lines(_split(self._frames(file), self._limit))
+        else:
+            with tempfile.SpooledTemporaryFile(SPOOL) as whole:
+                spool = cast(BinaryIO, whole)
+                spool.write(head)
+                shutil.copyfileobj(file, spool, CHUNK)
+                yield from self._lines(_split(self._frames(spool), self._limit))
+
+    def _frames(self, file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+        try:
+            for frame in frames(file):
+                lines, last = 0, b""
+                for piece in content(file, frame):
+                    lines += piece.count(b"\n")
+                    last = piece[-1:]
+                    yield piece, not frame.torn
+                if frame.torn:
+                    message = "the last frame is cut off"
+                    torn = Damage("frame-torn", message, None, frame.offset, False)
+                    self.damage.append(torn)
+                elif frame.index == 0 and (lines != 1 or last != b"\n"):
+                    message = "the first frame is not exactly one header line"
+                    self.damage.append(Damage("frame-header", message, None, 0))
+        except CorruptFrame as error:
+            self._broken = True
+            end = file.seek(0, 2)
+            lost = Damage(error.code, error.message, None, error.offset, True, end, True)
+            self.damage.append(lost)
+
+    def _lines(self, pieces: Iterable[Piece]) -> Iterator[LogLine]:
+        number = 0
+        for piece in pieces:
+            if not piece.whole:
+                yield from self._unfinished(piece, number + 1)
+                break
+            number += 1
+            if piece.length > self._limit:
+                self._rows.too_large(piece, number, self._limit)
+            elif number == 1:
+                yield from self._first(piece)
+            else:
+                yield from self._rows.take(piece, number)
+        if number == 0 and not self._broken:
+            self.damage.append(Damage("empty", "there is no whole line"))
+        self._rows.finish()
+
+    def _first(self, piece: Piece) -> Iterator[LogLine]:
+        """Line 1, without its byte order mark: is it a header, and one the harness takes?"""
+        if piece.raw.startswith(_BOM):
+            piece.raw = piece.raw[len(_BOM) :]
+            self.damage.append(Damage("bom", "a byte order mark before the first line", 1, 0))
+        try:
+            value = exact_json(piece.raw)
+        except ValueError as error:
+            value = None
+            self.damage.append(Damage("header", f"the first line is not JSON: {error}", 1, 0))
+        if not isinstance(value, dict) or value.get("type") != "session":
+            yield from self._rows.take(piece, 1)
+            return
+        self.header = value
+        self.damage += [Damage("header", fault, 1, 0) for fault in header_faults(value)]
+        yield self._rows.header(piece, value)
+
+    def _unfinished(self, piece: Piece, number: int) -> Iterator[LogLine]:
+        """The last line lacks its newline. In a file that no harness wrote, complete JSON will do;
+        in a harness's it is dropped even then (§1.3)."""
+        if self._broken:
+            return
+        end = piece.offset + piece.length
+        if piece.sealed:
+            message = "a complete frame ends inside a line"
+            self.damage.append(
+                Damage("frame-unterminated", message, number, piece.offset, True, end, True)
+            )
+        elif number > 1 and self.header is None and _is_object(piece.raw):
+            yield from self._rows.take(piece, number)
+        else:
+            message = f"the last line ({piece.length} bytes) is not complete"
+            self.damage.append(Damage("line-torn", message, number, piece.offset, False, end))
+
+
+def open_log(source: Path | BinaryIO, *, max_line_bytes: int = MAX_LINE_BYTES) -> LogFile:
+    """Open a session log: a path, ``-`` for standard input, or a stream of its bytes.
+
+    Never raises for what the file is: no such file, a directory and an error while reading are
+    damage ``unreadable``. A line above ``max_line_bytes`` is damage ``too-large`` with its byte
+    range and not held; the lines after it are read.
+    """
+    return LogFile(source, max_line_bytes)
+
+
+def _is_object(raw: bytes) -> bool:
+    try:
+        return isinstance(exact_json(raw), dict)
+    except ValueError:
+        return False
+
+
+def _chunks(head: bytes, file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
+    while head:
+        yield head, False
+        head = file.read(CHUNK)
+
+
+def _split(chunks: Iterable[tuple[bytes, bool]], limit: int) -> Iterator[Piece]:
+    """Cut at ``\\n`` and nowhere else; offsets count the bytes of the chunks."""
+    held: list[bytes] = []
+    offset = pending = 0
+    sealed = False
+    for chunk, sealed in chunks:
+        parts = chunk.split(b"\n")
+        rest = parts.pop()
+        for part in parts:
+            length = pending + len(part)
+            if pending:
+                part = b"".join((*held, part))
+                held.clear()
+            yield Piece(part if length <= limit else b"", offset, length, True, sealed)
+            offset += length + 1
+            pending = 0
+        pending += len(rest)
+        if pending > limit:
+            held.clear()
+        elif rest:
+            held.append(rest)
+    if pending:
+        yield Piece(b"".join(held), offset, pending, False, sealed)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 
 from .broker_cluster import HOST, Cluster, Process, State
@@ -81,11 +82,13 @@ def up(
     known = Cluster.open(folder) if (folder / "state.json").exists() else None
     if known and known.brokers != brokers:
         raise BrokerError(
-            f"{folder} holds {known.brokers} node(s), not {brokers}: choose another folder"
+            f"{folder} holds {known.brokers} node(s), not {brokers}", "choose another folder"
         )
     if known and known.running and not known.orphaned:
         if owned or known.state.owner or (port not in (None, known.state.port)):
-            raise BrokerError(f"{folder} is in use by a Kafka on {known.bootstrap}: stop it first")
+            raise BrokerError(
+                f"{folder} is in use by a Kafka on {known.bootstrap}", "stop it first"
+            )
         known.start(known.nodes)
         return known
     if known:
@@ -110,16 +113,17 @@ def _ports(wanted: int | None, before: int | None, count: int) -> int:
             if trouble := _trouble(port):
                 raise BrokerError(
                     f"port {port} is not free ({trouble}; Kafka needs {wanted} to"
-                    f" {wanted + count - 1}): choose another port, or stop what listens there"
+                    f" {wanted + count - 1})",
+                    "choose another port, or stop what listens there",
                 )
         return wanted
     # Processes that start at once begin to look at different places.
     offset = os.getpid() * 16 % len(_FREE_PORTS)
-    last = [] if before is None else [before]
-    for first in (*last, *_FREE_PORTS[offset:-count:count], *_FREE_PORTS[:offset:count]):
+    last = () if before is None else (before,)
+    for first in chain(last, _FREE_PORTS[offset:-count:count], _FREE_PORTS[:offset:count]):
         if not any(map(_trouble, range(first, first + count))):
             return first
-    raise BrokerError(f"no {count} free ports in {_FREE_PORTS}: stop something, or name a port")
+    raise BrokerError(f"no {count} free ports in a row in {_FREE_PORTS}", "name one")
 
 
 def _trouble(port: int) -> str | None:

@@ -64,9 +64,11 @@ class Cluster:
         try:
             state = msgspec.json.decode((folder / "state.json").read_bytes(), type=State)
         except FileNotFoundError:
-            raise BrokerError(f"no Kafka in {folder}: start one there first") from None
+            raise BrokerError(f"no Kafka in {folder}", "start one there first") from None
         except msgspec.MsgspecError as error:
-            raise BrokerError(f"{folder}/state.json cannot be read ({error}): remove it") from None
+            raise BrokerError(
+                f"{folder}/state.json cannot be read ({error})", "remove it"
+            ) from None
         return cls(folder, state)
 
     @property
@@ -104,7 +106,7 @@ class Cluster:
             self._save()
         except OSError as error:
             raise BrokerError(
-                f"Kafka cannot keep its data ({error}): choose another folder"
+                f"Kafka cannot keep its data ({error})", "choose another folder"
             ) from None
         with ThreadPoolExecutor() as pool:
             list(pool.map(self._format, self.nodes))

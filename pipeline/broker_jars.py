@@ -15,6 +15,8 @@ from pathlib import Path
 from threading import Timer
 from typing import TypeAlias
 
+from .errors import Fatal
+
 Say: TypeAlias = Callable[[str], None]
 """Takes one line of progress; where it goes is the caller's business."""
 
@@ -48,11 +50,11 @@ rootLogger=warn, out
 """
 
 
-class BrokerError(Exception):
+class BrokerError(Fatal):
     """Why there is no local Kafka: one line, with the remedy."""
 
 
-class NoKafkaHere(BrokerError):
+class NoKafkaHere(BrokerError):  # noqa: N818 - named by what it says
     """This machine has no Java, an old one, or no Maven: ``--broker auto`` takes memory instead."""
 
 
@@ -81,7 +83,7 @@ def find_java() -> str:
             return exe
         if version is not None:
             too_old = too_old or f"Java {version} ({exe}) is too old for Apache Kafka"
-    raise NoKafkaHere(f"{too_old or 'no Java found'}: {_JAVA_REMEDY}")
+    raise NoKafkaHere(too_old or "no Java found", _JAVA_REMEDY)
 
 
 def java_command(*args: str | Path) -> list[str]:
@@ -105,7 +107,7 @@ def fetch(say: Say) -> Path:
         part = Path(tempfile.mkdtemp(prefix=f".{home.name}-", dir=home.parent))
     except OSError as error:
         raise BrokerError(
-            f"no place for Apache Kafka's jars ({error}): make it, or point XDG_CACHE_HOME elsewhere"
+            f"no place for Apache Kafka's jars ({error})", "point XDG_CACHE_HOME elsewhere"
         ) from None
     try:
         (part / "pom.xml").write_text(_pom())
@@ -146,7 +148,7 @@ def _version_of(exe: str) -> int | None:
 def _find_maven() -> str:
     if maven := shutil.which("mvn"):
         return maven
-    raise NoKafkaHere(f"no Maven (mvn) found: {_MAVEN_REMEDY}")
+    raise NoKafkaHere("no Maven (mvn) found", _MAVEN_REMEDY)
 
 
 def _pom() -> str:
@@ -188,7 +190,7 @@ def _run_maven(maven: str, part: Path, say: Say) -> None:
             watchdog.cancel()
     if maven_run.returncode:
         raise BrokerError(
-            "Maven could not fetch Apache Kafka's jars; check the network or Maven's settings.xml"
-            f" and try again: {why}"
+            f"Maven could not fetch Apache Kafka's jars ({why})",
+            "check the network or Maven's settings.xml and try again",
         )
     say(f"  Apache Kafka is in {_home()} ({time.monotonic() - began:.0f} s)")

@@ -38,7 +38,8 @@ Framed: TypeAlias = SingleObject | Registered
 
 def fingerprint(schema: dict[str, Any] | list[Any] | str) -> int:
     """CRC-64-AVRO (Rabin) of the schema's Parsing Canonical Form, as an unsigned number."""
-    return int(_digest(to_parsing_canonical_form(schema), "CRC-64-AVRO"), 16)
+    digest = _digest(to_parsing_canonical_form(schema), "CRC-64-AVRO")  # hex of its wire bytes
+    return int.from_bytes(bytes.fromhex(digest), "little")
 
 
 def single_object_prefix(schema_fingerprint: int) -> bytes:

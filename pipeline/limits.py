@@ -1,0 +1,95 @@
+"""Every bound of the pipeline, each with its reason. Sizes in bytes, times as their names say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# --- sizes (streams.md §2) ------------------------------------------------------------------------
+
+#: Longest input line that ``ingest`` sends; a longer one is dead-lettered there as ``too-large``.
+MAX_LINE_BYTES: Final = 8 * 1024 * 1024
+
+#: A transcript row above this has its largest fields cut.
+MAX_ROW_BYTES: Final = 8 * 1024 * 1024
+
+#: Key, headers and record framing beside a value; the broker counts them too.
+RECORD_OVERHEAD_BYTES: Final = 64 * 1024
+
+#: Largest record on ``sessions.events``: a line of the greatest length, or its Avro form.
+MAX_INPUT_RECORD_BYTES: Final = MAX_LINE_BYTES + RECORD_OVERHEAD_BYTES
+
+#: Largest record on every other topic: twice a line, since a message may be carried beside what
+#: the fold knows about it.
+MAX_OUTPUT_RECORD_BYTES: Final = 2 * MAX_LINE_BYTES + RECORD_OVERHEAD_BYTES
+
+#: Greatest ``epoch`` header: the greatest Avro int.
+MAX_EPOCH: Final = 2**31 - 1
+
+# --- topics (streams.md §1) -----------------------------------------------------------------------
+
+#: Partitions of every topic but the dead letters: enough for six workers, few enough for a laptop.
+PARTITIONS: Final = 6
+
+#: Dead letters are rare and read as one list.
+DEADLETTER_PARTITIONS: Final = 1
+
+# --- batches --------------------------------------------------------------------------------------
+
+#: Most input records of one transaction. At 2 000 the fixed cost of a transaction (about 50 ms) is
+#: under a tenth of its sends; a batch of this many longest lines is bounded by the fetch below.
+BATCH_RECORDS: Final = 2_000
+
+#: The broker waits this long for ``FETCH_MIN_BYTES`` before it answers: the latency of a batch.
+LINGER_MS: Final = 50
+
+#: A fetch with this much is answered at once: a few hundred records.
+FETCH_MIN_BYTES: Final = 128 * 1024
+
+#: Per partition and fetch, so that six partitions fill a batch. A longer record still comes whole.
+FETCH_PARTITION_BYTES: Final = 1024 * 1024
+
+#: One poll that found nothing returns after this, so that a stop is noticed.
+POLL_TIMEOUT_S: Final = 0.5
+
+#: Sessions kept decoded; colder ones stay as bytes in the store and are decoded when touched.
+RESIDENT_SESSIONS: Final = 10_000
+
+# --- time -----------------------------------------------------------------------------------------
+
+#: An open transaction holds every read_committed reader, so it may not stay open longer.
+TRANSACTION_TIMEOUT_MS: Final = 10_000
+
+#: One transactional call. kafka-python may never return from one (its ``send_offsets`` when the
+#: coordinator dies); 8 s outlives a broker's session timeout of 6 s, and recovers sooner than 3 s
+#: did, because a rebuild before the new coordinator is elected fails again.
+CALL_TIMEOUT_S: Final = 8.0
+
+#: Closing an abandoned producer: it has nothing left that matters.
+CLOSE_TIMEOUT_S: Final = 1.0
+
+#: A request that is not answered fails; below the call timeout, so that the client's own error,
+#: which says more, comes first.
+REQUEST_TIMEOUT_MS: Final = 5_000
+
+#: A produced batch that is not acknowledged fails its futures; below the transaction timeout.
+DELIVERY_TIMEOUT_MS: Final = 8_000
+
+#: ``committed()`` waits while a transaction with offsets is open on the group, at most its timeout.
+COMMITTED_TIMEOUT_S: Final = 15.0
+
+#: A member that sends no heartbeat loses its partitions after this.
+SESSION_TIMEOUT_MS: Final = 10_000
+
+#: Reading a topic without any progress; longer than a transaction may stay open.
+READ_STALL_S: Final = 30.0
+
+#: A worker that has committed nothing for this long gives up, and its supervisor takes over.
+RETRY_BUDGET_S: Final = 60.0
+
+#: Between two tries: doubled from the first to the last.
+RETRY_FIRST_S: Final = 0.2
+RETRY_LAST_S: Final = 5.0
+
+#: Twice fenced within this time means a second worker under the same name; once may be our own
+#: transaction that timed out while the machine slept.
+FENCED_WINDOW_S: Final = 60.0

@@ -1,0 +1,150 @@
+"""The topics of streams.md §1: their names, what they must look like, and what differs.
+
+The pure part (`Names`, `specs`, `differences`) serves every broker; `client.KafkaTopics` describes
+and creates them on a real one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from . import limits
+from .errors import Fatal
+
+ROLES = ("events", "surface", "transcript", "partials", "overview", "deadletter", "state")
+HOUR_MS = 3_600_000
+FOREVER_MS = -1
+
+
+class Names(Struct, frozen=True):
+    """Topic names of one deployment: ``prefix`` as in ``sessions.``, ``application`` the id that
+    also names the consumer group and the state topic."""
+
+    prefix: str = "sessions."
+    application: str = "foldstream"
+
+    def of(self, role: str) -> str:
+        """The topic of one of `ROLES`."""
+        if role not in ROLES:
+            raise ValueError(f"no topic has the role {role!r}")
+        return f"{self.application}.state" if role == "state" else self.prefix + role
+
+
+class TopicSpec(Struct, frozen=True):
+    """What a topic must be. ``settings`` are Kafka's own names and values, as text."""
+
+    role: str
+    name: str
+    partitions: int
+    settings: Mapping[str, str]
+
+
+class Found(Struct, frozen=True):
+    """What a topic is."""
+
+    partitions: int
+    settings: Mapping[str, str]
+
+
+class Difference(Struct, frozen=True):
+    """One thing that differs; ``fatal`` when a worker must not start with it."""
+
+    topic: str
+    what: str
+    fix: str
+    fatal: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.topic}: {self.what}; {self.fix}"
+
+
+def specs(
+    names: Names,
+    partitions: int = limits.PARTITIONS,
+    deadletter_partitions: int = limits.DEADLETTER_PARTITIONS,
+    retention_ms: int = FOREVER_MS,
+) -> tuple[TopicSpec, ...]:
+    """All seven topics. ``retention_ms`` is that of events and surface (-1: for ever)."""
+    keep = {"cleanup.policy": "delete", "retention.ms": str(retention_ms)}
+    compact = {"cleanup.policy": "compact"}
+    settings = {
+        "events": keep,
+        "surface": keep,
+        "transcript": compact,
+        "partials": {"cleanup.policy": "delete", "retention.ms": str(HOUR_MS)},
+        "overview": compact,
+        "deadletter": {"cleanup.policy": "delete", "retention.ms": str(30 * 24 * HOUR_MS)},
+        "state": compact,
+    }
+    return tuple(
+        TopicSpec(
+            role=role,
+            name=names.of(role),
+            partitions=deadletter_partitions if role == "deadletter" else partitions,
+            settings={**settings[role], "max.message.bytes": str(_largest(role))},
+        )
+        for role in ROLES
+    )
+
+
+def _largest(role: str) -> int:
+    return limits.MAX_INPUT_RECORD_BYTES if role == "events" else limits.MAX_OUTPUT_RECORD_BYTES
+
+
+def differences(wanted: Iterable[TopicSpec], found: Mapping[str, Found]) -> list[Difference]:
+    """Everything that is not as it must be, missing topics first."""
+    wanted = tuple(wanted)
+    missing = [
+        Difference(spec.name, "is missing", "run `foldstream topics create`", fatal=True)
+        for spec in wanted
+        if spec.name not in found
+    ]
+    present = [spec for spec in wanted if spec.name in found]
+    wrong = [d for spec in present for d in _of_topic(spec, found[spec.name])]
+    return missing + wrong
+
+
+def _of_topic(spec: TopicSpec, topic: Found) -> list[Difference]:
+    out = []
+    if spec.role != "deadletter" and topic.partitions != spec.partitions:
+        out.append(_partitions(spec, topic.partitions))
+    for key, value in spec.settings.items():
+        has = topic.settings.get(key)
+        if has is not None and has != value:
+            fix = (
+                f"kafka-configs --alter --entity-type topics --entity-name {spec.name} "
+                f"--add-config {key}={value}"
+            )
+            out.append(Difference(spec.name, f"{key} is {has}, should be {value}", fix))
+    return out
+
+
+def _partitions(spec: TopicSpec, has: int) -> Difference:
+    """Growing an output topic is harmless, as partitions are explicit; growing the events topic
+    would send a session's next records to another partition than its first."""
+    what = f"has {has} partitions, should have {spec.partitions}"
+    if spec.role == "events":
+        fix = (
+            f"work with {has} partitions (--partitions {has}), or ingest into new topics "
+            f"(another --prefix) with {spec.partitions}: a session may not change its partition"
+        )
+    elif has < spec.partitions:
+        fix = f"kafka-topics --alter --topic {spec.name} --partitions {spec.partitions}"
+    else:
+        fix = f"delete {spec.name} and run `foldstream topics create` (workers fold it anew)"
+    return Difference(spec.name, what, fix, fatal=True)
+
+
+def require(names: Names, found: Mapping[str, Found]) -> int:
+    """The number of partitions a worker works with: that of the events topic, which every other
+    topic but the dead letters must share. `Fatal` with the fix if one is missing or differs."""
+    events = found.get(names.of("events"))
+    partitions = events.partitions if events else limits.PARTITIONS
+    fatal = [d for d in differences(specs(names, partitions), found) if d.fatal]
+    if fatal:
+        first, *others = fatal
+        more = f" (and {len(others)} more: run `foldstream topics check`)" if others else ""
+        raise Fatal(f"topic {first.topic} {first.what}", first.fix + more)
+    return partitions

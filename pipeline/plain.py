@@ -1,0 +1,40 @@
+"""Hostile text made harmless for a terminal.
+
+Whatever a log holds (model output, tool output, file names) must not move the cursor, recolour the
+screen, reorder what is read or hide: every such character is shown as what it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Controls (but newline and tab), DEL and C1; bidirectional marks, embeddings and isolates; zero
+# width and other invisible characters, tags; line and paragraph separators; unpaired halves.
+# Joiners (U+200C, U+200D) stay: scripts and emoji are written with them.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
+    "\U000e0000-\U000e007f]"
+)
+_TAB = "    "
+
+
+def visible(text: str) -> str:
+    """Text of several lines: newlines stay, a tab is four blanks, the rest is shown by name."""
+    return _UNSAFE.sub(_shown, text.replace("\r\n", "\n")).replace("\t", _TAB)
+
+
+def visible_line(text: str) -> str:
+    """The same for what must stay on its line: newlines are shown too."""
+    return visible(text).replace("\n", "\u240a")
+
+
+def _shown(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)  # U+2400 … are pictures of the controls
+    if code == 0x7F:
+        return "\u2421"
+    if 0xD800 <= code <= 0xDFFF:
+        return "\ufffd"
+    return f"<U+{code:04X}>"

@@ -152,8 +152,8 @@ class Cluster:
         self.stop(gently=keep)
         if keep:
             return
-        for path in [*self.folder.glob("node-*"), self.folder / "state.json"]:
-            path.unlink(missing_ok=True)
+        for path in [*self.folder.glob("node-*"), *self.folder.glob("state.json")]:
+            path.unlink()
         for path in self.folder.glob("data-*"):
             shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):  # somebody else's files are in it, or it is gone

@@ -21,6 +21,7 @@ Say: TypeAlias = Callable[[str], None]
 """Takes one line of progress; where it goes is the caller's business."""
 
 MIN_JAVA = 17
+_JVMS = Path("/usr/lib/jvm")
 FETCH_SECONDS = 900  # a stalled download must end in a message, not in a hang
 _JAVA_REMEDY = (
     f"install a Java runtime {MIN_JAVA} or newer (Debian, Ubuntu: apt install default-jre-headless;"
@@ -130,7 +131,7 @@ def _javas() -> Iterator[str]:
         yield str(Path(home) / "bin" / "java")
     if on_path := shutil.which("java"):
         yield on_path
-    yield from map(str, sorted(Path("/usr/lib/jvm").glob("*/bin/java"), reverse=True))
+    yield from map(str, sorted(_JVMS.glob("*/bin/java"), reverse=True))
 
 
 def _version_of(exe: str) -> int | None:

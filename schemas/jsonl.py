@@ -14,7 +14,7 @@ from __future__ import annotations
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
@@ -30,7 +30,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class LogFile:
-    """An open log. ``lines`` can be walked once; the rest is complete after it:
+    """An open log. ``lines`` can be walked once (closing it closes the file); after it are complete
 
     ``damage``, and ``header``, the header object (None: the file has none).
     """
@@ -39,7 +39,7 @@ class LogFile:
         self.name = str(source) if isinstance(source, Path) else "-"
         self.damage: list[Damage] = []
         self.header: dict[str, Any] | None = None
-        self.lines: Iterator[LogLine] = self._read(source)
+        self.lines: Generator[LogLine, None, None] = self._read(source)
         self._limit = max_line_bytes
         self._rows = Rows(self.damage)
         self._raw = False
@@ -56,7 +56,7 @@ class LogFile:
         found = self.header.get("id") if self.header else None
         return found if isinstance(found, str) and found else None
 
-    def _read(self, source: Path | BinaryIO) -> Iterator[LogLine]:
+    def _read(self, source: Path | BinaryIO) -> Generator[LogLine, None, None]:
         try:
             if not isinstance(source, Path):
                 yield from self._walk(source)

@@ -1,0 +1,242 @@
+"""Session directories: which file holds which session (session-log.md §1.1, streams.md §3).
+
+A *root* as the harness keeps it is ``<root>/<project>/<session>/<transcript>``; any other folder is
+searched for ``*.jsonl`` and ``*.jsonl.zstd``. The harness fails a whole root for one bad file; here
+every session that can be opened is, and what the harness refuses is a :class:`Problem`.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from .jsonl import LogFile, open_log
+from .names import (
+    Encoding,
+    Transcript,
+    is_log,
+    is_project,
+    project_name,
+    session_id,
+    transcript,
+)
+from .rowcheck import safe_integer
+
+
+class Problem(Struct, frozen=True):
+    """``fatal``: the harness refuses the session, or with ``session`` None its whole root.
+
+    Codes: ``unreadable`` (no access, a directory or device where a file should be) ``bad-name``
+    ``flat-file`` ``mixed-encoding`` ``duplicate-id`` ``header-missing`` ``header-id``
+    ``header-cwd`` ``header-version``; ``no-transcript`` is never fatal.
+    """
+
+    code: str
+    message: str
+    path: Path
+    session: str | None = None
+    fatal: bool = True
+
+
+class Found(Struct, frozen=True):
+    """One session: its id (of the header, else of its directory or folder), the transcript that
+    counts (its highest generation; None: a plain file) and the others, newest first."""
+
+    session: str
+    path: Path
+    encoding: Encoding
+    generation: int | None = None
+    older: tuple[Path, ...] = ()
+
+
+class Scan(Struct, frozen=True):
+    """``harness``: the root has the harness's layout. ``sessions`` have distinct ids and are sorted
+    by path."""
+
+    root: Path
+    harness: bool
+    sessions: tuple[Found, ...]
+    problems: tuple[Problem, ...]
+
+
+def scan(root: Path) -> Scan:
+    """Find the sessions below ``root``: a root, one of its projects or session directories, any
+    folder of logs, or one file. Reads the first line of each. Never raises for what is there."""
+    finder = _Finder()
+    try:
+        mode = root.stat().st_mode
+        entries = sorted(root.iterdir()) if stat.S_ISDIR(mode) else []
+    except OSError as error:
+        finder.unreadable(root, error)
+        return Scan(root, False, (), tuple(finder.problems))
+    projects = [entry for entry in entries if is_project(entry.name) and entry.is_dir()]
+    if is_project(root.name) and not projects and entries:
+        projects = [root]
+    harness = bool(projects) or is_project(root.parent.name)
+    if not stat.S_ISDIR(mode):
+        harness = False
+        finder.plain(root)
+    elif projects:
+        finder.root(root, projects)
+    elif harness:
+        finder.session(root)
+    else:
+        finder.folder(root)
+    return Scan(root, harness, tuple(finder.distinct()), tuple(finder.problems))
+
+
+class _Finder:
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._found: list[Found] = []
+        #: Paths whose header does not lead back to them.
+        self._astray: set[Path] = set()
+
+    def unreadable(self, path: Path, error: OSError) -> None:
+        message = f"{path}: {error.strerror or error}"
+        self.problems.append(Problem("unreadable", message, path))
+
+    # --- the harness's layout ---------------------------------------------------------------------
+
+    def root(self, root: Path, projects: Iterable[Path]) -> None:
+        folders: list[tuple[Path, dict[Transcript, Path]]] = []
+        for project in projects:
+            for entry in self._entries(project):
+                if entry.is_dir():
+                    folders.append((entry, self._transcripts(entry)))
+                elif is_log(entry.name):
+                    message = f"{entry}: a log outside of a session directory is not read"
+                    self.problems.append(Problem("flat-file", message, entry))
+        encodings = [kind.encoding for _, kinds in folders for kind in kinds]
+        raw, zstd = encodings.count("raw"), encodings.count("zstd")
+        if raw and zstd:
+            message = f"{root}: {raw} raw and {zstd} zstd logs in one root"
+            self.problems.append(Problem("mixed-encoding", message, root))
+        for folder, kinds in folders:
+            self._session(folder, kinds, "zstd" if zstd > raw else "raw")
+
+    def session(self, folder: Path) -> None:
+        self._session(folder, self._transcripts(folder), "raw")
+
+    def _session(self, folder: Path, kinds: dict[Transcript, Path], rooted: Encoding) -> None:
+        named = session_id(folder.name)
+        if not kinds:
+            message = f"{folder}: no transcript"
+            self.problems.append(Problem("no-transcript", message, folder, named, fatal=False))
+            return
+        if named is None:
+            message = f"{folder}: the harness gives no session this name"
+            self.problems.append(Problem("bad-name", message, folder))
+        best, found = _newest(kinds, rooted)
+        log = self._peek(found.path)
+        session = (log.session if log else None) or named or folder.name
+        found = replace(found, session=session)
+        self._found.append(found)
+        for code, text in _astray(log, folder, named, best):
+            self._astray.add(found.path)
+            message = f"{found.path}: {text}"
+            self.problems.append(Problem(code, message, found.path, session))
+
+    def _transcripts(self, folder: Path) -> dict[Transcript, Path]:
+        kinds = ((transcript(entry.name), entry) for entry in self._entries(folder))
+        return {kind: entry for kind, entry in kinds if kind is not None}
+
+    def _entries(self, folder: Path) -> list[Path]:
+        try:
+            return sorted(folder.iterdir())
+        except OSError as error:
+            self.unreadable(folder, error)
+            return []
+
+    # --- any other folder -------------------------------------------------------------------------
+
+    def folder(self, root: Path) -> None:
+        def refused(error: OSError) -> None:
+            self.unreadable(Path(error.filename or root), error)
+
+        for folder, below, names in os.walk(root, onerror=refused):
+            below.sort()
+            kinds: dict[Transcript, Path] = {}
+            for name in sorted(names):
+                kind = transcript(name)
+                if kind is not None:
+                    kinds[kind] = Path(folder, name)
+                elif is_log(name):
+                    self.plain(Path(folder, name))
+            if kinds:
+                self._add_plain(_newest(kinds, "raw")[1])
+
+    def plain(self, path: Path) -> None:
+        encoding: Encoding = "zstd" if path.name.endswith(".zstd") else "raw"
+        self._add_plain(Found("", path, encoding))
+
+    def _add_plain(self, found: Found) -> None:
+        log = self._peek(found.path)
+        folder = found.path.absolute().parent.name
+        session = (log.session if log else None) or folder or found.path.name
+        self._found.append(replace(found, session=session))
+
+    # --- both -------------------------------------------------------------------------------------
+
+    def _peek(self, path: Path) -> LogFile | None:
+        """The log with its first line read; None, and a problem, if it is no readable file."""
+        try:
+            if not stat.S_ISREG(path.stat().st_mode):
+                self.problems.append(Problem("unreadable", f"{path}: not a file", path))
+                return None
+        except OSError as error:
+            self.unreadable(path, error)
+            return None
+        log = open_log(path)
+        next(log.lines, None)
+        log.lines.close()
+        for damage in log.damage:
+            if damage.code == "unreadable":
+                self.problems.append(Problem("unreadable", damage.message, path))
+                return None
+        return log
+
+    def distinct(self) -> Iterator[Found]:
+        """One file per session id: the first whose header leads back to it, else the first."""
+        chosen: dict[str, Found] = {}
+        for found in sorted(
+            self._found, key=lambda found: (found.path in self._astray, found.path)
+        ):
+            first = chosen.setdefault(found.session, found)
+            if first is not found:
+                message = f"{found.path}: session {found.session!r} is read from {first.path}"
+                self.problems.append(Problem("duplicate-id", message, found.path, found.session))
+        return iter(sorted(chosen.values(), key=lambda found: found.path))
+
+
+def _newest(kinds: dict[Transcript, Path], rooted: Encoding) -> tuple[Transcript, Found]:
+    """The highest generation wins, and of two encodings of it the one that the root uses."""
+    order = sorted(kinds, key=lambda kind: (kind.generation, kind.encoding == rooted), reverse=True)
+    best = order[0]
+    older = tuple(kinds[kind] for kind in order[1:])
+    return best, Found("", kinds[best], best.encoding, best.generation, older)
+
+
+def _astray(
+    log: LogFile | None, folder: Path, named: str | None, kind: Transcript
+) -> Iterator[tuple[str, str]]:
+    """Why a header does not lead back to the path it stands at."""
+    if log is None:
+        return
+    if log.header is None:
+        yield "header-missing", "the first line is no session header"
+        return
+    if log.session != named:
+        yield "header-id", f"the header's id is {log.session!r}, the directory's {named!r}"
+    cwd = log.header.get("cwd")
+    project = project_name(cwd if isinstance(cwd, str) else None)
+    if project != folder.parent.name:
+        yield "header-cwd", f"the header's cwd belongs to {project}"
+    version = safe_integer(log.header.get("version"))
+    if version != kind.generation:
+        yield "header-version", f"the header's version is {log.header.get('version')!r}"

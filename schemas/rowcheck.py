@@ -26,7 +26,7 @@ _RETIRED = {"tool/code-dispatch", "tool/code-dispatch/start"}
 class _Envelope(Struct, forbid_unknown_fields=True, rename="camel", gc=False):
     """A row as it nearly always is; anything else takes the exact way."""
 
-    type: str
+    type: Annotated[str, Meta(min_length=1)]
     seq: Annotated[int, Meta(ge=0, le=MAX_SAFE)]
     time: Annotated[int, Meta(ge=-MAX_SAFE, le=MAX_SAFE)]
     data: Raw

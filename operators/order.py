@@ -1,0 +1,89 @@
+"""The order of a session's lines: what is next, what came before, what was never seen (§3).
+
+A line whose seq is below ``next_seq`` is a redelivery unless it falls into a range that was never
+seen (a gap, or all before a window's start); then it is late. The digests of the last lines that
+took a seq tell a redelivery from a conflict.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from enum import Enum
+
+DIGESTS = 64  #: lines whose digest is remembered (projection.md §3)
+
+
+class Place(Enum):
+    """Where a line stands against what was folded before."""
+
+    NEXT = "next"
+    GAP = "gap"  #: later than expected: the seqs in between are missing
+    AGAIN = "again"  #: a redelivery, equal or too old to tell
+    CONFLICT = "conflict"  #: a redelivery with other bytes than the first
+    LATE = "late"  #: belongs to a range that was given up
+    OVERLAP = "overlap"  #: a packed row that was folded in part
+
+
+class Order:
+    """``next_seq``, the unseen ranges, and the digests of the last lines, by first seq."""
+
+    __slots__ = ("digests", "gaps", "next_seq", "start")
+
+    def __init__(self) -> None:
+        self.next_seq = 0
+        self.start: int | None = None  # first seq taken; None before
+        self.gaps: list[tuple[int, int]] = []  # first, last; ascending
+        self.digests: dict[int, int] = {}
+
+    def fork(self) -> Order:
+        twin = Order()
+        twin.next_seq, twin.start = self.next_seq, self.start
+        twin.gaps, twin.digests = self.gaps.copy(), self.digests.copy()
+        return twin
+
+    @property
+    def is_window(self) -> bool:
+        """Whether something of the log was not seen (§7)."""
+        return bool(self.start or self.gaps)
+
+    def unseen(self, seq: int) -> bool:
+        """Whether that seq lies before the window's start or in a gap."""
+        if self.start is not None and seq < self.start:
+            return True
+        at = bisect_right(self.gaps, (seq, float("inf"))) - 1
+        return at >= 0 and self.gaps[at][0] <= seq <= self.gaps[at][1]
+
+    def place(self, seq: int, count: int, digest: int) -> Place:
+        """Where a line of ``count`` seqs from ``seq`` stands; changes nothing."""
+        if seq == self.next_seq or self.start is None:
+            return Place.NEXT
+        if seq > self.next_seq:
+            return Place.GAP
+        if seq + count > self.next_seq:
+            return Place.OVERLAP
+        if self.unseen(seq):
+            return Place.LATE
+        known = self.digests.get(seq)
+        return Place.CONFLICT if known is not None and known != digest else Place.AGAIN
+
+    def take(self, seq: int, count: int, digest: int) -> tuple[int, int] | None:
+        """Take a line's seqs; the gap it leaves open before it, if any."""
+        gap = None
+        if self.start is None:
+            self.start = seq
+        elif seq > self.next_seq:
+            gap = (self.next_seq, seq - 1)
+            self.gaps.append(gap)
+        self.next_seq = seq + count
+        digests = self.digests
+        digests[seq] = digest
+        if len(digests) > DIGESTS:
+            del digests[next(iter(digests))]
+        return gap
+
+    def untake(self, seq: int) -> None:
+        """Give the last line's seq back: a strict fold stops before the line it refuses."""
+        self.next_seq = seq
+        self.digests.pop(seq, None)
+        if self.start == seq:
+            self.start, self.next_seq = None, 0

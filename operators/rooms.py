@@ -1,0 +1,136 @@
+"""All the state of one session, room by room. The rooms do not know one another; ``transcript.py``
+and ``session.py`` introduce them."""
+
+from __future__ import annotations
+
+from .assistant import Step, Steps
+from .commands import Commands
+from .compaction import Compactions
+from .events import Event, Header, Usage
+from .inbox import Inbox
+from .order import Order
+from .out import Out
+from .retries import Retries
+from .surface import Surface
+from .tools import Boundary, Tools
+from .totals import Totals, add
+from .turns import Turn, Turns
+
+
+class Rooms:
+    """One session's state. A copy (``fork``) costs the same however long the session is, and
+    changing it never changes the original: what is shared is immutable."""
+
+    def __init__(self, session: str | None, epoch: int = 0) -> None:
+        self.session = session
+        self.epoch = epoch
+        self.header: Header | None = None
+        self.as_of_seq: int | None = None
+        self.last_time: int | None = None
+        self.shapes = 0
+        self.quality: dict[str, int] = {}
+        self.title: str | None = None
+        self.provider: str | None = None
+        self.model: str | None = None
+        self.context_window: int | None = None
+        self.prompt_tokens: int | None = None
+        self.last_end: str | None = None  # reason of the last turn/end
+        self.seed_cut: int | None = None  # seedLength not reached yet
+        self.inherited_until: int | None = None
+        self.order = Order()
+        self.surface = Surface()
+        self.turns = Turns()
+        self.steps = Steps()
+        self.tools = Tools()
+        self.retries = Retries()
+        self.compactions = Compactions()
+        self.commands = Commands()
+        self.inbox = Inbox()
+        self.totals = Totals()
+
+    def _copy_into(self, twin: Rooms) -> None:
+        twin.__dict__.update(self.__dict__)
+        twin.quality = self.quality.copy()
+        twin.order = self.order.fork()
+        twin.surface = self.surface.fork()
+        twin.turns = self.turns.fork()
+        twin.steps = self.steps.fork()
+        twin.tools = self.tools.fork()
+        twin.retries = self.retries.fork()
+        twin.compactions = self.compactions.fork()
+        twin.commands = self.commands.fork()
+        twin.inbox = self.inbox.fork()
+        twin.totals = self.totals.fork()
+
+    def note(self, fact: str, times: int = 1) -> None:
+        """A quality fact (outputs.md, *Quality facts*)."""
+        if times:
+            self.quality[fact] = self.quality.get(fact, 0) + times
+
+    # --- what several kinds of events need ----------------------------------------------------
+
+    def step_of(self, turn: int | None, step: int | None, event: Event) -> tuple[Turn, Step]:
+        """The records of that turn and step, made when there are none. In a closed turn a new one
+        is a pocket: closed from the start."""
+        record = self.turns.record(turn)
+        found = self.steps.get(turn, step)
+        if found is None:
+            found = self.steps.open(record, step, event.seq)
+            if not record.open:
+                found.closed, found.closed_at = True, (event.seq, event.time)
+        return record, found
+
+    def boundary(self, turn: int | None, step: int | None, event: Event) -> Boundary | None:
+        """What closed that step or turn before this event; None while it is open. A forgotten
+        boundary is the event itself (§5.7)."""
+        found = self.steps.get(turn, step)
+        if self.turns.is_closed(turn) and not (found and found.reopened):
+            return event.seq, event.time
+        return found.closed_at if found and found.closed else None
+
+    def accepts_chunks(self, turn: int | None, step: int | None) -> bool:
+        """Whether a late chunk still counts: not for a closed turn, unless the step was reopened."""
+        if not self.turns.is_closed(turn):
+            return True
+        found = self.steps.get(turn, step)
+        return bool(found and found.reopened)
+
+    def account(
+        self, turn: Turn, step: Step, sample: Usage | None, *, attempt: bool = False
+    ) -> None:
+        """A usage sample: the last one of (turn, step, attempt) counts (§6). An attempt's own
+        record still belongs to the attempt that a retry has ended."""
+        if sample is None:
+            return
+        if step.retried and not attempt:
+            step.sample, step.retried = None, False
+        totals = self.totals
+        if step.sample is not None:
+            if step.sample_generation == totals.generation:
+                totals.usage = add(totals.usage, step.sample, -1)
+            if turn.usage is not None:
+                turn.usage = add(turn.usage, step.sample, -1)
+        totals.usage = add(totals.usage, sample)
+        turn.usage = add(turn.usage or Usage(), sample)
+        step.sample, step.sample_generation = sample, totals.generation
+        self.prompt_tokens = sample.uncached_input + sample.cache_read + sample.cache_write
+
+    def count_row(self, step: Step, visible: bool, anchor: int) -> None:
+        """Keep the count of visible assistant rows of the own part."""
+        generation = self.totals.generation
+        counted = step.counted == generation
+        counts = visible and anchor >= self.totals.cut
+        if counts != counted:
+            self.totals.count("assistant", 1 if counts else -1)
+            step.counted = generation if counts else -1
+
+    def cut(self, seq: int) -> None:
+        """A fork's own part starts at ``seq``: totals, title and inbox start anew (§6)."""
+        self.totals.restart(seq)
+        self.title = None
+        self.inbox = Inbox()
+        self.inherited_until = seq
+
+    def note_dropped(self, out: Out) -> None:
+        self.note("dispatch_dropped", out.dropped_dispatches)
+        out.dropped_dispatches = 0

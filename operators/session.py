@@ -1,0 +1,374 @@
+"""The fold of one session: the door of this package and the only joiner of its rooms.
+
+    state, changes = step(Session("s-1"), line)          # pure, one line at a time
+    folded = fold(lines, session="s-1")                  # a whole log at once
+
+``step`` is the specification. A runner folds many lines into one staged copy (``fork``), gathers
+their changes in one ``Out`` and keeps the copy only when they were delivered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from .changes import (
+    Change,
+    GapData,
+    Refused,
+    SessionOverview,
+    SurfaceChange,
+    Target,
+    TranscriptRow,
+    UnknownData,
+)
+from .events import (
+    SURFACE_BODIES,
+    AssistantChunk,
+    Event,
+    Fault,
+    Header,
+    ImageOffload,
+    Line,
+    Replace,
+    Run,
+    ToolResult,
+    Unknown,
+    UserMessage,
+)
+from .order import Place
+from .out import Out, RowPlace
+from .overview import overview
+from .rooms import Rooms
+from .surface import Plan, Refusal
+from .transcript import HANDLERS
+
+__all__ = ["Folded", "Out", "Session", "enter_epoch", "fold", "step"]
+
+_AMENDABLE = ("user/message", "tool/result")
+_SURFACE = frozenset(SURFACE_BODIES)
+
+
+class Session(Rooms):
+    """The state of one session. ``strict`` refuses what the harness itself would refuse: gaps,
+    duplicates, a first seq other than ``first_seq``, unknown required types; a refused line then
+    changes nothing."""
+
+    def __init__(
+        self,
+        session: str | None,
+        epoch: int = 0,
+        strict: bool = False,
+        first_seq: int = 0,
+    ) -> None:
+        super().__init__(session, epoch)
+        self.strict = strict
+        self.first_seq = first_seq
+
+    def fork(self) -> Session:
+        """A copy to fold into; O(1) in the session's length. The original never changes."""
+        twin = Session.__new__(Session)
+        self._copy_into(twin)
+        return twin
+
+    @property
+    def next_seq(self) -> int:
+        return self.order.next_seq
+
+    def overview(self) -> SessionOverview:
+        return overview(self)
+
+    # --- one line -----------------------------------------------------------------------------
+
+    def take(self, line: Line, out: Out) -> None:
+        """Fold one line into this state; what it changes goes to ``out``. Never raises."""
+        out.session, out.epoch = self.session, self.epoch
+        if isinstance(line, Event):
+            self._take_event(line, out)
+        elif isinstance(line, Header):
+            self._take_header(line, out)
+        else:
+            self._take_fault(line, out)
+
+    def _take_event(self, event: Event, out: Out) -> None:
+        seq = event.seq
+        if seq != self.order.next_seq or self.order.start is None:
+            placed = self._place_event(event, out)
+            if placed is None:
+                return
+            event, seq = placed, placed.seq
+        gap = self.order.take(seq, event.count, event.digest)
+        if gap is not None:
+            self._take_gap(gap, event, out)
+        if self.seed_cut is not None and seq >= self.seed_cut:
+            self.cut(self.seed_cut)
+            self.seed_cut = None
+        body = event.body
+        kind = body.__class__
+        plan: Plan | Refusal | None = None
+        if kind in _SURFACE:
+            plan = self.surface.plan(event, self.order.unseen)
+        elif event.marker is not None or event.sources is not None:
+            plan = _on_log_only(event)
+        elif kind is Unknown:
+            plan = self._check_unknown(event)
+        if plan.__class__ is Refusal:
+            self._refuse(plan, event, out)  # type: ignore[arg-type]
+            return
+        out.changed = True
+        self.as_of_seq = seq + event.count - 1
+        if event.time is not None:
+            self.last_time = _last_time(event)
+        self.shapes |= event.shapes
+        for fact in event.quality:
+            self.note(fact)
+        if plan is not None:
+            self._change_surface(event, plan, out)  # type: ignore[arg-type]
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, event, body, out)
+        elif kind is Unknown:
+            self._unknown_row(event, body, out)  # type: ignore[arg-type]
+        elif kind is ImageOffload:
+            self._amend(event, body, out)  # type: ignore[arg-type]
+
+    def _take_header(self, header: Header, out: Out) -> None:
+        """The first header of an epoch counts, later ones change nothing (§3)."""
+        if self.header is not None:
+            return
+        self.header = header
+        if header.seed_length is not None:
+            if self.order.next_seq <= header.seed_length:
+                self.seed_cut = header.seed_length
+            self.inherited_until = header.seed_length
+        for fact in header.quality:
+            self.note(fact)
+        out.changed = True
+
+    def _take_fault(self, fault: Fault, out: Out) -> None:
+        """A line that is no event: it takes its seq, if it has one."""
+        if fault.seq is not None:
+            placed = self._place(fault.seq, 1, fault.digest, out)
+            if placed not in (Place.NEXT, Place.GAP):
+                return
+            if not self.strict:
+                gap = self.order.take(fault.seq, 1, fault.digest)
+                if gap is not None:
+                    self._take_gap(gap, fault, out)
+        if not self.strict:
+            for fact in (*fault.quality, "fault"):
+                self.note(fact)
+        out.changed = True
+        out.refuse(fault.reason, fault.message, fault.seq)
+
+    # --- order --------------------------------------------------------------------------------
+
+    def _place_event(self, event: Event, out: Out) -> Event | None:
+        """The event, or what of it is new; None when it changes nothing more."""
+        placed = self._place(event.seq, event.count, event.digest, out)
+        if placed in (Place.NEXT, Place.GAP):
+            return event
+        if placed is Place.OVERLAP:
+            return _new_members(event, self.order.next_seq)
+        return None
+
+    def _place(self, seq: int, count: int, digest: int, out: Out) -> Place:
+        """Where a line stands; what is not folded is dealt with here."""
+        placed = self.order.place(seq, count, digest)
+        if self.strict:
+            expected = self.first_seq if self.order.start is None else self.order.next_seq
+            if seq != expected:
+                out.changed = True
+                out.refuse("seq-not-contiguous", f"seq {seq} where {expected} is next", seq)
+                return Place.AGAIN
+        elif placed is Place.LATE:
+            self.note("fault")
+            out.changed = True
+            out.refuse("late", f"seq {seq} comes after its gap was given up", seq)
+        elif placed is Place.CONFLICT:
+            self.note("seq_conflict")
+            out.changed = True
+        return placed
+
+    def _take_gap(self, gap: tuple[int, int], line: Event | Fault, out: Out) -> None:
+        assert line.seq is not None
+        self.note("gap")
+        place = self.turns.place(None, None)
+        first, last = gap
+        out.row(
+            RowPlace("gap", line.seq, first, 0, line.seq, False, *place, None),
+            GapData(first, last),
+        )
+
+    def _refuse(self, refusal: Refusal, event: Event, out: Out) -> None:
+        """The surface and the transcript stay as they were; the seq is taken (§2)."""
+        out.changed = True
+        out.refuse(refusal.reason, refusal.message, event.seq)
+        if self.strict:
+            self.order.untake(event.seq)
+            return
+        for fact in (*event.quality, "fault"):
+            self.note(fact)
+
+    def _check_unknown(self, event: Event) -> Refusal | None:
+        body = event.body
+        if self.strict and isinstance(body, Unknown) and not body.ignorable:
+            return Refusal("unknown-required-event", f"{event.type} is required and not known")
+        return None
+
+    # --- the surface --------------------------------------------------------------------------
+
+    def _change_surface(self, event: Event, plan: Plan, out: Out) -> None:
+        position = self.surface.apply(plan)
+        body, marker = event.body, event.marker
+        message = None
+        if isinstance(body, UserMessage | ToolResult) or not body.empty:  # type: ignore[union-attr]
+            message = body.message  # type: ignore[union-attr]
+        start, end = (marker.start, marker.end) if isinstance(marker, Replace) else (None, None)
+        out.surface.append(
+            SurfaceChange(
+                self.session,
+                self.epoch,
+                event.seq,
+                "replace" if plan.replaces else "append",
+                event.type,
+                event.time,
+                start,
+                end,
+                tuple([node.seq for node in plan.shadowed]),
+                position,
+                self.surface.generation,
+                message,
+                (),
+                plan.partial,
+            )
+        )
+
+    def _amend(self, event: Event, body: ImageOffload, out: Out) -> None:
+        """``image/offload``: whoever holds the messages marks those images."""
+        targets = []
+        for target in body.targets:
+            node = None if target.seq is None else self.surface.find(target.seq)
+            if node is not None and node.type in _AMENDABLE:
+                targets.append(Target(node.seq, target.images))
+            else:
+                self.note("malformed")
+        if targets:
+            out.surface.append(
+                SurfaceChange(
+                    self.session,
+                    self.epoch,
+                    event.seq,
+                    "amend",
+                    event.type,
+                    event.time,
+                    generation=self.surface.generation,
+                    targets=tuple(targets),
+                )
+            )
+
+    def _unknown_row(self, event: Event, body: Unknown, out: Out) -> None:
+        if not body.ignorable:
+            self.note("unknown_required_event")
+        seq = event.seq
+        place = self.turns.place(None, None)
+        out.row(
+            RowPlace("unknown", seq, seq, 0, seq, False, *place, event.time),
+            UnknownData(event.type, body.ignorable),
+        )
+
+    # --- what a reader of a file sees ---------------------------------------------------------
+
+    def open_rows(self) -> list[TranscriptRow]:
+        """The running assistant rows with their open text: the last published record of each
+        joined with its partials (streams.md §5)."""
+        out = Out()
+        out.session, out.epoch = self.session, self.epoch
+        for running in self.steps.running():
+            out.row(running.place(running.rev), running.data("running"))
+        return out.rows()
+
+
+def _on_log_only(event: Event) -> Refusal:
+    if event.marker is not None:
+        return Refusal("surfaceop-on-log-only", f"{event.type} is log-only and carries surfaceOp")
+    return Refusal("sources-on-log-only", f"{event.type} is log-only and carries sourceEventSeqs")
+
+
+def _last_time(event: Event) -> int | None:
+    chunk = event.body.chunk if isinstance(event.body, AssistantChunk) else None
+    return chunk.times[-1] if isinstance(chunk, Run) else event.time
+
+
+def _new_members(event: Event, next_seq: int) -> Event | None:
+    """The part of a packed row that was not folded yet."""
+    body = event.body
+    if not isinstance(body, AssistantChunk) or not isinstance(body.chunk, Run):
+        return None
+    old = next_seq - event.seq
+    run = msgspec.structs.replace(
+        body.chunk, texts=body.chunk.texts[old:], times=body.chunk.times[old:]
+    )
+    return msgspec.structs.replace(
+        event,
+        seq=next_seq,
+        time=run.times[0],
+        body=msgspec.structs.replace(body, chunk=run),
+        count=event.count - old,
+    )
+
+
+def enter_epoch(state: Session, epoch: int, out: Out) -> Session | None:
+    """The state to fold a record of that epoch into; None for a stale record, which is dropped. A
+    higher epoch starts the session anew and says so on the surface (§3)."""
+    if epoch == state.epoch:
+        return state
+    if epoch < state.epoch:
+        return None
+    out.session, out.epoch = state.session, state.epoch
+    out.close_epoch()
+    out.epoch, out.changed = epoch, True
+    out.surface.append(SurfaceChange(state.session, epoch, -1, "reset"))
+    return Session(state.session, epoch, state.strict, state.first_seq)
+
+
+def step(state: Session, line: Line) -> tuple[Session, tuple[Change, ...]]:
+    """One line, purely: the next state and the changes in publishing order."""
+    out = Out()
+    after = state.fork()
+    after.take(line, out)
+    return after, tuple(out.changes(after))
+
+
+class Folded(msgspec.Struct, frozen=True):
+    """A whole log folded: last version of each row, sorted; every surface change; refused lines."""
+
+    session: Session
+    rows: tuple[TranscriptRow, ...]
+    surface: tuple[SurfaceChange, ...]
+    overview: SessionOverview
+    refused: tuple[Refused, ...]
+
+
+def fold(lines: Iterable[Line], session: str | None = None) -> Folded:
+    """Fold the lines of one session, in log order."""
+    state = Session(session)
+    out = Out(partials=False)
+    for line in lines:
+        state.take(line, out)
+    return Folded(
+        state,
+        tuple(final_rows(state, out)),
+        tuple(out.surface),
+        state.overview(),
+        tuple(out.refused),
+    )
+
+
+def final_rows(state: Session, out: Out) -> list[TranscriptRow]:
+    """The rows a reader ends up with, running ones with their open text, in transcript order."""
+    rows = {row.key: row for row in out.rows()}
+    rows.update((row.key, row) for row in state.open_rows())
+    alive = [row for row in rows.values() if not row.deleted]
+    return sorted(alive, key=lambda row: (row.anchor_seq, row.anchor_rank, row.key))

@@ -1,0 +1,294 @@
+"""The surface: what the model is sent, node by node in surface order (projection.md §4, §7).
+
+Nodes are sorted by an *order key*: an appended node's is its own seq, a replacement takes that of
+the first node it shadows. Keys never change, so a replacement moves no other node, and its place is
+found by bisection. Nodes sit in segments of neighbouring keys; a change touches its segments only.
+
+``plan`` decides without changing anything; ``apply`` cannot fail. No message bodies are kept: a
+node is its seq, its type and, for a tool result, the digest a rewrite has to match.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TypeAlias
+
+from immutables import Map
+from msgspec import Struct
+
+from .events import (
+    Append,
+    AssistantMessage,
+    BadMarker,
+    BadSources,
+    Event,
+    Replace,
+    Sources,
+    SystemMessage,
+    ToolResult,
+)
+
+Key: TypeAlias = int | Fraction
+SEGMENT = 64  #: order keys to a segment
+
+
+class Node(Struct, frozen=True):
+    key: Key
+    seq: int
+    type: str
+    identity: int = 0  #: tool results: digest of all but the content
+
+
+class Refusal(Struct, frozen=True):
+    reason: str
+    message: str
+
+
+class Plan(Struct, frozen=True):
+    """An accepted event: the node it adds and the nodes that leave, in surface order."""
+
+    node: Node
+    shadowed: tuple[Node, ...] = ()
+    replaces: bool = False
+    partial: bool = False
+
+
+class Surface:
+    """Ordered nodes, the count of landed replacements, and what a snapshot has to save again."""
+
+    __slots__ = ("dirty", "generation", "moved", "segments", "size", "sizes", "spine")
+
+    def __init__(self) -> None:
+        self.spine: list[int] = []  # numbers of the segments that hold nodes, ascending
+        self.sizes: list[int] = []  # how many each holds
+        self.segments: Map[int, tuple[Node, ...]] = Map()
+        self.moved: Map[int, Key] = Map()  # replacement nodes: seq → order key
+        self.generation = 0
+        self.size = 0
+        self.dirty: set[int] = set()
+
+    def fork(self) -> Surface:
+        twin = Surface()
+        twin.spine, twin.sizes = self.spine.copy(), self.sizes.copy()
+        twin.segments, twin.moved = self.segments, self.moved
+        twin.generation, twin.size, twin.dirty = self.generation, self.size, set(self.dirty)
+        return twin
+
+    def nodes(self) -> Iterator[Node]:
+        """All nodes in surface order."""
+        for number in self.spine:
+            yield from self.segments[number]
+
+    def find(self, seq: int) -> Node | None:
+        """The current node of that seq: O(log n)."""
+        key = self.moved.get(seq, seq)
+        held = self.segments.get(key // SEGMENT, ())
+        at = bisect_left(held, key, key=_key)
+        return held[at] if at < len(held) and held[at].seq == seq else None
+
+    def position(self, key: Key) -> int:
+        """How many nodes stand before that key."""
+        number = key // SEGMENT
+        before = sum(self.sizes[: bisect_left(self.spine, number)])
+        return before + bisect_left(self.segments.get(number, ()), key, key=_key)
+
+    def between(self, first: Key, last: Key) -> Iterator[Node]:
+        """Nodes with order keys from ``first`` to ``last``, both included."""
+        low = bisect_left(self.spine, first // SEGMENT)
+        high = bisect_right(self.spine, last // SEGMENT)
+        for number in self.spine[low:high]:
+            for node in self.segments[number]:
+                if first <= node.key <= last:
+                    yield node
+
+    # --- deciding -----------------------------------------------------------------------------
+
+    def plan(self, event: Event, unseen: Callable[[int], bool]) -> Plan | Refusal:
+        """What a surface event does here, or the first rule it breaks (projection.md §4).
+
+        ``unseen(seq)`` says whether that seq lies before a window or in a gap."""
+        marker = event.marker
+        if isinstance(marker, Append):
+            return self._plan_append(event)
+        if marker is None:
+            return Refusal("surfaceop-missing", f"{event.type} carries no surfaceOp")
+        if isinstance(marker, BadMarker):
+            return Refusal(marker.reason, marker.message)
+        start, end = self.find(marker.start), self.find(marker.end)
+        for name, node, seq in (("start", start, marker.start), ("end", end, marker.end)):
+            if node is None and (seq >= event.seq or not unseen(seq)):
+                return Refusal(f"replace-{name}-not-found", f"{name} {seq} is no current node")
+        if start and end and start.key > end.key:
+            return Refusal(
+                "replace-start-after-end",
+                f"{marker.start} stands after {marker.end} on the surface",
+            )
+        if refusal := _check_sources(event):
+            return refusal
+        if start and end:
+            return self._plan_replace(event, tuple(self.between(start.key, end.key)))
+        return self._plan_partial(event, marker, start, end)
+
+    def _plan_append(self, event: Event) -> Plan | Refusal:
+        if event.sources is not None and (refusal := _check_sources(event)):
+            return refusal
+        return Plan(_node(event, event.seq))
+
+    def _plan_replace(self, event: Event, shadowed: tuple[Node, ...]) -> Plan | Refusal:
+        if missing := _uncited([node.seq for node in shadowed], event.sources):
+            return _missing(missing)
+        if refusal := self._check_rewrite(event, shadowed):
+            return refusal
+        return Plan(_node(event, shadowed[0].key), shadowed, replaces=True)
+
+    def _plan_partial(
+        self, event: Event, marker: Replace, start: Node | None, end: Node | None
+    ) -> Plan | Refusal:
+        """An endpoint was never seen: what is cited between the known ones goes (§7)."""
+        known = [node.seq for node in (start, end) if node]
+        if missing := _uncited(known, event.sources):
+            return _missing(missing)
+        nodes = list(self.nodes())
+        low = start.key if start else (nodes[0].key if nodes else 0)
+        high = end.key if end else (nodes[-1].key if nodes else 0)
+        cited = _cited(event.sources)
+        shadowed = tuple(n for n in nodes if low <= n.key <= high and cited(n.seq))
+        if shadowed and (refusal := self._check_rewrite(event, shadowed)):
+            return refusal
+        key = shadowed[0].key if shadowed else _key_after(nodes, marker.start)
+        return Plan(_node(event, key), shadowed, replaces=True, partial=True)
+
+    def _check_rewrite(self, event: Event, shadowed: tuple[Node, ...]) -> Refusal | None:
+        body = event.body
+        if isinstance(body, ToolResult):
+            if len(shadowed) != 1:
+                return Refusal(
+                    "rewrite-not-one-node", f"a tool result would replace {len(shadowed)} nodes"
+                )
+            if shadowed[0].type != "tool/result":
+                return Refusal(
+                    "rewrite-wrong-target", f"a tool result would replace a {shadowed[0].type}"
+                )
+            if shadowed[0].identity != body.identity:
+                return Refusal(
+                    "rewrite-changes-more", "a rewritten tool result may differ in content only"
+                )
+        head = shadowed[0]
+        alone = isinstance(body, SystemMessage) and len(shadowed) == 1
+        if head.type == "system/message" and not alone and self._is_head(head):
+            return Refusal(
+                "head-protected", "the system message at the head is replaced by its like alone"
+            )
+        return None
+
+    def _is_head(self, node: Node) -> bool:
+        return self.segments[self.spine[0]][0].seq == node.seq
+
+    # --- changing -----------------------------------------------------------------------------
+
+    def apply(self, plan: Plan) -> int:
+        """Carry out a plan; the position of the new node."""
+        node = plan.node
+        if not plan.replaces:
+            self._insert(node)
+            return self.size - 1
+        self._remove(plan.shadowed)
+        self.generation += 1
+        self.moved = self.moved.set(node.seq, node.key)
+        self._insert(node)
+        return self.position(node.key)
+
+    def _insert(self, node: Node) -> None:
+        number = node.key // SEGMENT
+        held = self.segments.get(number, ())
+        at = (
+            bisect_left(held, node.key, key=_key) if held and node.key < held[-1].key else len(held)
+        )
+        self._hold(number, (*held[:at], node, *held[at:]))
+        self.size += 1
+
+    def _remove(self, nodes: tuple[Node, ...]) -> None:
+        """Take nodes off, segment by segment: O(nodes), not O(nodes × segment)."""
+        leaving: dict[int, set[int]] = {}
+        for node in nodes:
+            leaving.setdefault(node.key // SEGMENT, set()).add(node.seq)
+            if node.seq in self.moved:
+                self.moved = self.moved.delete(node.seq)
+        for number, seqs in leaving.items():
+            self._hold(number, tuple(n for n in self.segments[number] if n.seq not in seqs))
+        self.size -= len(nodes)
+
+    def _hold(self, number: int, nodes: tuple[Node, ...]) -> None:
+        """Set what a segment holds; one that holds nothing is gone."""
+        at = bisect_left(self.spine, number)
+        known = at < len(self.spine) and self.spine[at] == number
+        if not nodes:
+            self.segments = self.segments.delete(number)
+            del self.spine[at], self.sizes[at]
+        elif known:
+            self.segments = self.segments.set(number, nodes)
+            self.sizes[at] = len(nodes)
+        else:
+            self.segments = self.segments.set(number, nodes)
+            self.spine.insert(at, number)
+            self.sizes.insert(at, len(nodes))
+        self.dirty.add(number)
+
+
+def _key(node: Node) -> Key:
+    return node.key
+
+
+def _node(event: Event, key: Key) -> Node:
+    body = event.body
+    return Node(key, event.seq, event.type, body.identity if isinstance(body, ToolResult) else 0)
+
+
+def _key_after(nodes: list[Node], start: int) -> Key:
+    """An order key right after the last node logged before ``start``; at the head without one."""
+    if not nodes:
+        return start
+    earlier = [at for at, node in enumerate(nodes) if node.seq < start]
+    if not earlier:
+        return nodes[0].key - 1
+    at = max(earlier, key=lambda i: nodes[i].seq)
+    low = nodes[at].key
+    high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
+    return low + Fraction(high - low) / 2
+
+
+def _check_sources(event: Event) -> Refusal | None:
+    """The source list by itself: shape, emptiness, order in the log."""
+    sources = event.sources
+    if isinstance(sources, BadSources):
+        return Refusal(sources.reason, sources.message)
+    if sources is None:
+        return None
+    empty_allowed = isinstance(event.body, AssistantMessage) and isinstance(event.marker, Append)
+    if not sources.count and not empty_allowed:
+        return Refusal("sources-empty", "sourceEventSeqs is empty")
+    if sources.highest >= event.seq:
+        return Refusal("sources-not-earlier", f"source {sources.highest} is not earlier")
+    return None
+
+
+def _cited(sources: Sources | BadSources | None) -> Callable[[int], bool]:
+    """Whether a seq is among the sources: O(log ranges) a question."""
+    ranges = sorted(sources.ranges) if isinstance(sources, Sources) else []
+
+    def cites(seq: int) -> bool:
+        at = bisect_right(ranges, seq, key=lambda pair: pair[0]) - 1
+        return at >= 0 and seq <= ranges[at][1]
+
+    return cites
+
+
+def _uncited(seqs: list[int], sources: Sources | BadSources | None) -> list[int]:
+    cites = _cited(sources)
+    return [seq for seq in seqs if not cites(seq)]
+
+
+def _missing(seqs: list[int]) -> Refusal:
+    return Refusal("sources-missing-shadowed", f"shadowed node {seqs[0]} is not cited")

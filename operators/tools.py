@@ -1,0 +1,300 @@
+"""Tool rows: calls paired with their results through the announcing message (projection.md §5.2).
+
+``tool/call`` carries no surface marker. Its row belongs to the transcript because an append-origin
+assistant message announced the call id, or because an append-origin result was logged for it; never
+because anything is on the surface, so no compaction unpairs it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+from immutables import Map
+from msgspec import Raw
+
+from .changes import ToolData
+from .events import EMPTY_LIST, Dispatch, ToolCall, ToolResult
+from .nested import INTERRUPTED_ERROR, Nested, interrupted, settled, started
+from .out import Out, RowPlace
+from .table import Table
+
+INTERRUPTED_RANK = -80
+Boundary = tuple[int, int | None]  #: seq and time of the event that closed a step or turn
+
+
+class Tool(msgspec.Struct, frozen=True):
+    """One tool row; ``key`` is the seq in its key. ``logged``: its result is in the log, not a
+    stand-in for an interruption."""
+
+    key: int
+    turn: int | None
+    step: int | None
+    call_id: str
+    name: str | None = None
+    arguments: str | None = None
+    status: str = "running"
+    call_seq: int | None = None
+    call_time: int | None = None
+    announced_by: int | None = None
+    logged: bool = False
+    content: Raw = EMPTY_LIST
+    is_error: bool = False
+    error: Raw | None = None
+    meta: Raw | None = None
+    result_seq: int | None = None
+    result_rank: int = 0
+    result_time: int | None = None
+
+    @property
+    def anchor(self) -> int:
+        """The call's seq, else the result's."""
+        if self.call_seq is not None:
+            return self.call_seq
+        return self.key if self.result_seq is None else self.result_seq
+
+
+class Announcement(msgspec.Struct, frozen=True):
+    """The message that announced a call id, and where."""
+
+    seq: int
+    turn: int | None
+    step: int | None
+
+
+class Tools:
+    """Tool rows of turns that have not ended, and earlier calls without a logged result."""
+
+    __slots__ = ("announced", "by_id", "nested", "table", "unpaired")
+
+    def __init__(self) -> None:
+        self.table: Table[Tool] = Table()
+        self.by_id: Map[str, tuple[int, ...]] = Map()
+        self.unpaired: Map[str, tuple[int, ...]] = Map()  # calls without a logged result
+        self.announced: Map[str, Announcement] = Map()
+        self.nested = Nested()
+
+    def fork(self) -> Tools:
+        twin = Tools()
+        twin.table, twin.by_id, twin.unpaired = self.table.fork(), self.by_id, self.unpaired
+        twin.announced, twin.nested = self.announced, self.nested.fork()
+        return twin
+
+    # --- what is logged -----------------------------------------------------------------------
+
+    def announce(
+        self, seq: int, turn: int | None, step: int | None, calls: tuple[str, ...]
+    ) -> None:
+        said = Announcement(seq, turn, step)
+        for call_id in calls:
+            self.announced = self.announced.set(call_id, said)
+
+    def announce_late(
+        self, seq: int, turn: int | None, step: int | None, call_id: str, out: Out
+    ) -> None:
+        """A message logged after the call announces it in the call's turn and step only."""
+        for key in self.by_id.get(call_id, ()):
+            tool = self.table[key]
+            if tool.announced_by is None and tool.turn == turn and tool.step == step:
+                self._put(msgspec.structs.replace(tool, announced_by=seq), seq, out)
+
+    def call(
+        self,
+        seq: int,
+        time: int | None,
+        place: tuple[int | None, int | None],
+        body: ToolCall,
+        boundary: Boundary | None,
+        out: Out,
+    ) -> Tool:
+        """``tool/call``: completes a result of the same id, turn and step that came first, else
+        makes a row; one logged after its boundary is interrupted at once."""
+        assert body.call_id is not None
+        turn, step = place
+        said = self.announced.get(body.call_id)
+        first = self._nameless(body.call_id, turn, step)
+        made = Tool(seq, turn, step, body.call_id) if first is None else first
+        tool = msgspec.structs.replace(
+            made,
+            name=body.name,
+            arguments=body.arguments,
+            call_seq=seq,
+            call_time=time,
+            announced_by=said.seq if said else made.announced_by,
+        )
+        if first is None:
+            if boundary is not None:
+                tool = _interrupted(tool, boundary)
+            self._index(tool)
+            _push(self, "unpaired", tool.call_id, tool.key)
+        self._put(tool, seq, out)
+        if first is None:
+            self._attach_waiting(tool, boundary, seq, out)
+        return tool
+
+    def result(
+        self,
+        seq: int,
+        time: int | None,
+        place: tuple[int | None, int | None],
+        body: ToolResult,
+        boundary: Boundary | None,
+        out: Out,
+    ) -> Tool | None:
+        """An append-origin ``tool/result``: joins the latest call of its id that has none; None
+        when it is a second one and dropped."""
+        assert body.call_id is not None
+        waiting = self.unpaired.get(body.call_id)
+        if waiting:
+            tool = self.table[waiting[-1]]
+            _pull(self, "unpaired", tool.call_id, tool.key)
+        elif self._settled(body.call_id, *place):
+            return None
+        else:
+            tool = Tool(seq, *place, body.call_id)
+            self._index(tool)
+        joined = _resulted(tool, seq, time, body)
+        self._put(joined, seq, out)
+        if not waiting:
+            self._attach_waiting(joined, boundary, seq, out)
+        return joined
+
+    def dispatch(self, seq: int, body: Dispatch, tool: Tool, boundary: Boundary | None) -> bool:
+        """A nested call's start or settling under ``tool``; False when it is dropped."""
+        assert body.sub_call_id is not None
+        parent = body.parent_call_id or tool.call_id
+        sub = self.nested.find(tool.key, body.sub_call_id)
+        if sub is None and not self.nested.edge_allowed(
+            tool.key, tool.call_id, parent, body.sub_call_id
+        ):
+            return False
+        if sub is not None and sub.parent != parent:
+            return False
+        turn = settled if body.settled else started
+        changed = turn(sub, tool.key, seq, body, parent)
+        if changed.status == "running" and boundary is not None:
+            changed = interrupted(changed, boundary[0])
+        self.nested.put(changed)
+        return True
+
+    def latest(self, call_id: str) -> Tool | None:
+        keys = self.by_id.get(call_id)
+        return self.table[keys[-1]] if keys else None
+
+    # --- boundaries ---------------------------------------------------------------------------
+
+    def close(self, keys: list[int], boundary: Boundary, out: Out) -> None:
+        """A step or turn closes: its open calls and nested calls are interrupted."""
+        for key in keys:
+            tool = self.table[key]
+            nested = self.nested.interrupt(key, boundary[0])
+            if tool.status == "running":
+                self._put(_interrupted(tool, boundary), boundary[0], out)
+            elif nested:
+                self.publish(tool, boundary[0], out)
+
+    def forget(self, keys: list[int]) -> None:
+        """The turn ended: calls with a logged result go, with their nested calls (§5.7)."""
+        for key in keys:
+            tool = self.table[key]
+            if tool.logged:
+                _pull(self, "by_id", tool.call_id, key)
+                self.nested.forget(key)
+                self.table.drop(key)
+
+    # --- inside -------------------------------------------------------------------------------
+
+    def _nameless(self, call_id: str, turn: int | None, step: int | None) -> Tool | None:
+        for key in reversed(self.by_id.get(call_id, ())):
+            tool = self.table[key]
+            if tool.call_seq is None and tool.turn == turn and tool.step == step:
+                return tool
+        return None
+
+    def _settled(self, call_id: str, turn: int | None, step: int | None) -> bool:
+        """Whether a further result of that id would be a second one."""
+        tools = (self.table[key] for key in reversed(self.by_id.get(call_id, ())))
+        return any(t.call_seq is not None or (t.turn == turn and t.step == step) for t in tools)
+
+    def _attach_waiting(self, tool: Tool, boundary: Boundary | None, rev: int, out: Out) -> None:
+        waited = self.nested.arrived(tool.call_id)
+        for dispatch in waited:
+            if not self.dispatch(dispatch.seq, dispatch.body, tool, boundary):
+                out.dropped_dispatches += 1
+        if waited:
+            self.publish(tool, rev, out)
+
+    def _index(self, tool: Tool) -> None:
+        _push(self, "by_id", tool.call_id, tool.key)
+
+    def _put(self, tool: Tool, rev: int, out: Out) -> None:
+        self.table.put(tool.key, tool)
+        self.publish(tool, rev, out)
+
+    def publish(self, tool: Tool, rev: int, out: Out) -> None:
+        visible = tool.logged or tool.announced_by is not None
+        time = tool.call_time if tool.call_seq is not None else tool.result_time
+        place = RowPlace("tool", tool.key, tool.anchor, 0, rev, visible, tool.turn, tool.step, time)
+        if tool.key in self.nested.of_root:
+            nested = self.nested.fork()
+            out.row(place, lambda: _data(tool, nested))
+        else:
+            out.row(place, _data(tool, None))
+
+
+def _push(tools: Tools, index: str, call_id: str, key: int) -> None:
+    held: Map[str, tuple[int, ...]] = getattr(tools, index)
+    setattr(tools, index, held.set(call_id, (*held.get(call_id, ()), key)))
+
+
+def _pull(tools: Tools, index: str, call_id: str, key: int) -> None:
+    held: Map[str, tuple[int, ...]] = getattr(tools, index)
+    left = tuple(other for other in held.get(call_id, ()) if other != key)
+    setattr(tools, index, held.set(call_id, left) if left else held.delete(call_id))
+
+
+def _interrupted(tool: Tool, boundary: Boundary) -> Tool:
+    seq, time = boundary
+    return msgspec.structs.replace(
+        tool,
+        status="interrupted",
+        content=EMPTY_LIST,
+        is_error=True,
+        error=INTERRUPTED_ERROR,
+        result_seq=seq,
+        result_rank=INTERRUPTED_RANK,
+        result_time=time,
+    )
+
+
+def _resulted(tool: Tool, seq: int, time: int | None, body: ToolResult) -> Tool:
+    return msgspec.structs.replace(
+        tool,
+        status="error" if body.is_error else "ok",
+        logged=True,
+        content=body.content,
+        is_error=body.is_error,
+        error=body.error,
+        meta=body.meta,
+        result_seq=seq,
+        result_rank=0,
+        result_time=time,
+    )
+
+
+def _data(tool: Tool, nested: Nested | None) -> ToolData:
+    return ToolData(
+        tool.call_id,
+        tool.name,
+        tool.arguments,
+        tool.status,
+        tool.content,
+        tool.is_error,
+        tool.error,
+        tool.meta,
+        tool.call_seq,
+        tool.call_time,
+        tool.result_seq,
+        tool.result_rank,
+        tool.result_time,
+        tool.announced_by,
+        nested.tree(tool.key, tool.call_id) if nested else (),
+    )

@@ -1,0 +1,301 @@
+"""The transcript: what each event changes in the rows a person reads (projection.md §5).
+
+One function per kind of event, in one table at the end. A replacement changes no row, with one
+exception: a checkpoint makes or joins a marker (law ``transcript_is_append_origin``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from . import assistant
+from .assistant import At
+from .changes import MessageData
+from .compactions_and_commands import (
+    on_command_done,
+    on_command_run,
+    on_compaction_end,
+    on_compaction_start,
+    on_compaction_summary,
+    on_end_seed,
+    on_landed,
+)
+from .events import (
+    Append,
+    AssistantAttempt,
+    AssistantChunk,
+    AssistantMessage,
+    CommandDone,
+    CommandRun,
+    CompactionEnd,
+    CompactionStart,
+    CompactionSummary,
+    DeveloperMessage,
+    Dispatch,
+    EndSeed,
+    Event,
+    InboxSplice,
+    RequestContext,
+    RequestHeader,
+    Retry,
+    RetryStarted,
+    Run,
+    StepEnd,
+    StepStart,
+    SystemMessage,
+    Title,
+    ToolCall,
+    ToolResult,
+    TurnEnd,
+    TurnStart,
+    UsageChunk,
+    UserMessage,
+)
+from .out import Out, RowPlace
+from .rooms import Rooms
+from .tools import Tool
+from .turn_rows import on_step_end, on_step_start, on_turn_end, on_turn_start
+
+Handler = Callable[[Rooms, Event, Any, Out], None]
+
+
+def on_user(rooms: Rooms, event: Event, body: UserMessage, out: Out) -> None:
+    claimed = rooms.inbox.use(body.id)
+    source = body.source
+    if not isinstance(event.marker, Append):
+        if source.checkpoint is not None:
+            on_landed(rooms, event, source.checkpoint, out)
+        return
+    kind = "context"
+    if source.kind == "user" or body.steering:
+        kind = "steering" if claimed or body.steering else "user"
+    place = rooms.turns.place(None, None)
+    data = MessageData(body.id, body.content, source.raw, source.producer, source.form)
+    out.row(RowPlace(kind, event.seq, event.seq, 0, event.seq, True, *place, event.time), data)
+    rooms.totals.count(kind)
+
+
+def on_system(rooms: Rooms, event: Event, body: SystemMessage | DeveloperMessage, out: Out) -> None:
+    if not isinstance(event.marker, Append):
+        return
+    place = rooms.turns.place(body.turn, body.step)
+    source = body.source
+    kind, visible = ("system", False) if isinstance(body, SystemMessage) else ("context", True)
+    data = MessageData(body.id, body.content, source.raw, source.producer, source.form)
+    out.row(RowPlace(kind, event.seq, event.seq, 0, event.seq, visible, *place, event.time), data)
+    if visible:
+        rooms.totals.count(kind)
+
+
+def on_assistant(rooms: Rooms, event: Event, body: AssistantMessage, out: Out) -> None:
+    place = rooms.turns.place(body.turn, body.step)
+    rooms.totals.message_logged(*place, event.time)
+    if not isinstance(event.marker, Append):
+        return
+    turn, step = rooms.step_of(*place, event)
+    sample = body.usage or (body.stream.usage if body.stream else None)
+    rooms.account(turn, step, sample)
+    is_second = step.settled
+    row = event.seq if is_second or step.row is None else step.row
+    at = At(event.seq, event.time, event.seq, event.time)
+    visible = assistant.settle(step, turn, body, at, out, row).visible
+    if is_second:
+        if visible:
+            rooms.totals.count("assistant")
+    else:
+        assistant.measure(step, turn, sample, event.time)
+        rooms.count_row(step, visible, event.seq)
+        step.settled, step.blocks, step.row = True, {}, row
+    if body.provider is not None:
+        rooms.provider, rooms.model = body.provider, body.model
+    for call_id in body.calls:
+        rooms.tools.announce_late(event.seq, *place, call_id, out)
+    rooms.tools.announce(event.seq, *place, body.calls)
+    step.announces += body.calls
+
+
+def on_chunk(rooms: Rooms, event: Event, body: AssistantChunk, out: Out) -> None:
+    turn_number, step_number = body.turn, body.step
+    if turn_number is None or step_number is None:
+        turn_number, step_number = rooms.turns.place(turn_number, step_number)
+    step = rooms.steps.current
+    if step is None or step.step != step_number or step.turn != turn_number or step.closed:
+        if not rooms.accepts_chunks(turn_number, step_number):
+            return
+        _, step = rooms.step_of(turn_number, step_number, event)
+    turn = rooms.turns.record(turn_number)
+    chunk = body.chunk
+    if isinstance(chunk, UsageChunk):
+        rooms.account(turn, step, chunk.usage)
+    if step.settled or step.closed:
+        return
+    seq = event.seq
+    if isinstance(chunk, Run):
+        at = At(seq, event.time, seq + event.count - 1, chunk.times[-1])
+    else:
+        at = At(seq, event.time, seq, event.time)
+    if assistant.take_chunk(step, turn, chunk, at, out):
+        _publish(rooms, step, at.last_seq, out)
+
+
+def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> None:
+    """An attempt stands for the chunks of its stream; its row is published once."""
+    place = rooms.turns.place(body.turn, body.step)
+    if not rooms.accepts_chunks(*place):
+        return
+    turn, step = rooms.step_of(*place, event)
+    rooms.account(turn, step, body.stream.usage, attempt=True)
+    if step.settled or step.closed:
+        return
+    silent = Out(partials=False)
+    for record in body.records:
+        time = record.time
+        if isinstance(record.chunk, Run):
+            time = record.chunk.times[0]
+        at = At(event.seq, time, event.seq, time)
+        assistant.take_chunk(step, turn, record.chunk, at, silent)
+    if step.row is not None:
+        _publish(rooms, step, event.seq, out)
+
+
+def _publish(rooms: Rooms, step: assistant.Step, rev: int, out: Out) -> None:
+    if step.row is not None:
+        assistant.publish(step, rev, out)
+        anchor = (step.shown or (step.row, None))[0]
+        rooms.count_row(step, step.shown is not None, anchor)
+
+
+def on_tool_call(rooms: Rooms, event: Event, body: ToolCall, out: Out) -> None:
+    if body.call_id is None:
+        return rooms.note("malformed")
+    rooms.totals.call_logged(body.call_id, event.time)
+    place = rooms.turns.place(body.turn, body.step)
+    boundary = rooms.boundary(*place, event)
+    tool = rooms.tools.call(event.seq, event.time, place, body, boundary, out)
+    rooms.note_dropped(out)
+    if tool.announced_by is None and not rooms.order.is_window:
+        rooms.note("unannounced_call")
+    if tool.key == event.seq:
+        _own_tool(rooms, event, tool)
+    return None
+
+
+def on_tool_result(rooms: Rooms, event: Event, body: ToolResult, out: Out) -> None:
+    if body.call_id is None:
+        return rooms.note("malformed")
+    rooms.totals.result_logged(body.call_id, event.time)
+    if not isinstance(event.marker, Append):
+        return None
+    place = rooms.turns.place(body.turn, body.step)
+    boundary = rooms.boundary(*place, event)
+    tool = rooms.tools.result(event.seq, event.time, place, body, boundary, out)
+    rooms.note_dropped(out)
+    if tool is None:
+        return rooms.note("result_dropped")
+    if tool.key == event.seq:
+        _own_tool(rooms, event, tool)
+    elif rooms.turns.is_closed(tool.turn):  # it can be forgotten when that number ends again
+        _, step = rooms.step_of(tool.turn, tool.step, event)
+        if tool.key not in step.tools:
+            step.tools.append(tool.key)
+    if tool.status == "error" and tool.anchor >= rooms.totals.cut:
+        rooms.totals.count("tool_errors")
+    return None
+
+
+def _own_tool(rooms: Rooms, event: Event, tool: Tool) -> None:
+    """A new tool row belongs to its step."""
+    _, step = rooms.step_of(tool.turn, tool.step, event)
+    step.tools.append(tool.key)
+    rooms.totals.count("tool_calls")
+
+
+def on_dispatch(rooms: Rooms, event: Event, body: Dispatch, out: Out) -> None:
+    if not body.root_call_id:
+        return rooms.note("dispatch_dropped")
+    if body.sub_call_id is None:
+        return rooms.note("malformed")
+    tool = rooms.tools.latest(body.root_call_id)
+    if tool is None:
+        return rooms.tools.nested.wait(body.root_call_id, event.seq, body)
+    boundary = rooms.boundary(tool.turn, tool.step, event)
+    if rooms.tools.dispatch(event.seq, body, tool, boundary):
+        rooms.tools.publish(tool, event.seq, out)
+    else:
+        rooms.note("dispatch_dropped")
+    return None
+
+
+def on_retry(rooms: Rooms, event: Event, body: Retry, out: Out) -> None:
+    rooms.totals.count("retries")
+    place = rooms.turns.place(body.turn, body.step)
+    boundary = rooms.boundary(*place, event)
+    _, step = rooms.step_of(*place, event)
+    step.retried = True
+    if not step.settled and not step.closed:
+        rooms.count_row(step, False, event.seq)
+        assistant.discard(step, event.seq, out)
+    if body.retry_id is not None:
+        chain = rooms.retries.retry(event.seq, event.time, place, body, boundary is not None, out)
+        if chain is not None:
+            step.retries.append(chain.key)
+
+
+def on_retry_started(rooms: Rooms, event: Event, body: RetryStarted, out: Out) -> None:
+    rooms.retries.started(event.seq, body, out)
+    step = rooms.steps.get(*rooms.turns.place(body.turn, body.step))
+    if step is not None:
+        step.sample, step.retried = None, False
+
+
+def on_inbox(rooms: Rooms, event: Event, body: InboxSplice, out: Out) -> None:
+    if body.next_step is None:
+        rooms.note("malformed")
+    else:
+        rooms.inbox.splice(body)
+
+
+def on_request_header(rooms: Rooms, event: Event, body: RequestHeader, out: Out) -> None:
+    if body.provider is not None:
+        rooms.provider, rooms.model = body.provider, body.model
+
+
+def on_request_context(rooms: Rooms, event: Event, body: RequestContext, out: Out) -> None:
+    if body.provider is not None:
+        rooms.provider, rooms.model = body.provider, body.model
+    rooms.context_window = body.context_window
+
+
+def on_title(rooms: Rooms, event: Event, body: Title, out: Out) -> None:
+    if body.title is not None:
+        rooms.title = body.title
+
+
+HANDLERS: dict[type, Handler] = {
+    AssistantChunk: on_chunk,
+    UserMessage: on_user,
+    AssistantMessage: on_assistant,
+    AssistantAttempt: on_attempt,
+    SystemMessage: on_system,
+    DeveloperMessage: on_system,
+    ToolCall: on_tool_call,
+    ToolResult: on_tool_result,
+    Dispatch: on_dispatch,
+    TurnStart: on_turn_start,
+    TurnEnd: on_turn_end,
+    StepStart: on_step_start,
+    StepEnd: on_step_end,
+    Retry: on_retry,
+    RetryStarted: on_retry_started,
+    InboxSplice: on_inbox,
+    CommandRun: on_command_run,
+    CommandDone: on_command_done,
+    CompactionStart: on_compaction_start,
+    CompactionSummary: on_compaction_summary,
+    CompactionEnd: on_compaction_end,
+    EndSeed: on_end_seed,
+    RequestHeader: on_request_header,
+    RequestContext: on_request_context,
+    Title: on_title,
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 SAMPLE = HERE / "sample"
-GOLDEN = HERE.parents[1].parent / "shared" / "golden"
+GOLDEN = Path(os.environ.get("FOLDSTREAM_GOLDEN") or HERE.parents[2] / "shared" / "golden")
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ class Bounds:
     closed_turns: set[int | None] = field(default_factory=set)
     closed_steps: dict[Place, Boundary] = field(default_factory=dict)
     reopened: set[Place] = field(default_factory=set)
+    ever_closed: set[int | None] = field(default_factory=set)
 
     def place(self, ev: Ev) -> Place:
         """Turn and step of an event: its own, else the open ones."""
@@ -56,6 +57,7 @@ class Bounds:
         elif ev.type == "turn/end":
             self._drop(ev.turn)
             self.closed_turns.add(ev.turn)
+            self.ever_closed.add(ev.turn)
             if self.turn == ev.turn:
                 self.turn = self.step = None
             return []

@@ -39,10 +39,11 @@ class Command:
     run: Ev | None = None
     done: Ev | None = None
     marker: Marker | None = None
+    first_done: Ev | None = None
 
     @property
     def seq(self) -> int:
-        first = self.run or self.done
+        first = self.run or self.first_done
         assert first is not None
         return first.seq
 
@@ -118,7 +119,7 @@ class Commands:
         if known:
             known[-1].done = ev
         else:
-            self.commands.append(Command(name, done=ev))
+            self.commands.append(Command(name, done=ev, first_done=ev))
 
     def _land(self, ev: Ev, summaries: dict[int, Ev]) -> None:
         source = checkpoint(ev) or {}

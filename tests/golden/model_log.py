@@ -7,6 +7,7 @@ fold.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,39 +27,59 @@ SURFACE = {
     "system/message",
     "developer/message",
 }
-KNOWN = SURFACE | set(
-    """context/message steering/message prompt/blocked turn/start turn/end step/start step/end
-    assistant/chunk assistant/attempt tool/call tool/code-dispatch tool/code-dispatch-start
-    compaction/start compaction/summary compaction/end compaction/prune request/header
-    request/context request/header-delta mode/set agent/inbox/spliced command/run command/done
-    llm/retry llm/retry-started session/end-seed session/title session/title-llm-request
-    subagent/descriptor subagent/catalog subagent/model-selection-policy model/selection
-    goal/change todo/write plan/mode approval/asked approval/decided approval/policy sandbox/mode
-    permission/preset agent-preset/selected hook/invoked hook/result schedule/change
-    tool-workflow/run-start tool-workflow/run-end tool-workflow/agent-start tool-workflow/agent-end
-    team/member team/task team/message/queued team/message/delivered feedback/record
-    feedback/message-put feedback/message-delete image/offload workspace/changes
-    deliverables/presented job/registered job/settled working-directory/change
-    web/deepseek-search-llm-request session-log-deepseek/delivery-accepted""".split()
-)
-
-
-def seq(value: Json) -> int | None:
-    """A seq by value, or None."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    if value != value or value in (float("inf"), float("-inf")) or value != int(value):
-        return None
-    return int(value) if 0 <= value <= TOP else None
+FAMILIES = {
+    "assistant": "chunk attempt",
+    "tool": "call code-dispatch code-dispatch-start",
+    "turn": "start end",
+    "step": "start end",
+    "compaction": "start summary end prune",
+    "command": "run done",
+    "llm": "retry retry-started",
+    "request": "header context header-delta",
+    "session": "end-seed title title-llm-request",
+    "subagent": "descriptor catalog model-selection-policy",
+    "approval": "asked decided policy",
+    "hook": "invoked result",
+    "tool-workflow": "run-start run-end agent-start agent-end",
+    "team": "member task message/queued message/delivered",
+    "feedback": "record message-put message-delete",
+    "job": "registered settled",
+    "context": "message",
+    "steering": "message",
+    "prompt": "blocked",
+    "mode": "set",
+    "agent": "inbox/spliced",
+    "model": "selection",
+    "goal": "change",
+    "todo": "write",
+    "plan": "mode",
+    "sandbox": "mode",
+    "permission": "preset",
+    "agent-preset": "selected",
+    "schedule": "change",
+    "image": "offload",
+    "workspace": "changes",
+    "deliverables": "presented",
+    "working-directory": "change",
+    "web": "deepseek-search-llm-request",
+    "session-log-deepseek": "delivery-accepted",
+}
+KNOWN = SURFACE | {f"{f}/{name}" for f, names in FAMILIES.items() for name in names.split()}
 
 
 def integer(value: Json) -> int | None:
     """A safe integer of either sign by value, or None."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    if value != value or abs(value) == float("inf") or value != int(value):
+    if not math.isfinite(value) or value != int(value):
         return None
     return int(value) if abs(value) <= TOP else None
+
+
+def seq(value: Json) -> int | None:
+    """A seq by value, or None."""
+    whole = integer(value)
+    return whole if whole is not None and whole >= 0 else None
 
 
 def text(value: Json) -> str | None:
@@ -67,7 +88,7 @@ def text(value: Json) -> str | None:
 
 @dataclass
 class Ev:
-    """``op``: "append", (start, end), "bad", or None; ``sources``: (first, last) pairs as logged."""
+    """``op``: "append", (start, end), "bad" or None; ``sources``: (first, last) pairs as logged."""
 
     seq: int
     time: int | None
@@ -129,12 +150,12 @@ def read(raw: dict[str, Any]) -> Ev:
     data = raw.get("data")
     data = data if isinstance(data, dict) else {}
     op = operation(raw)
-    if kind in ("steering/message", "context/message"):
-        if op is not None and isinstance(data.get("content"), list):
-            kind = "user/message"
-            if "source" not in data:
-                own = "user" if raw["type"] == "steering/message" else "context"
-                data = {**data, "source": {"kind": own}}
+    legacy = kind in ("steering/message", "context/message")
+    if legacy and op is not None and isinstance(data.get("content"), list):
+        kind = "user/message"
+        if "source" not in data:
+            own = "user" if raw["type"] == "steering/message" else "context"
+            data = {**data, "source": {"kind": own}}
     return Ev(seq(raw.get("seq")) or 0, integer(raw.get("time")), kind, data, op, raw, pairs(raw))
 
 

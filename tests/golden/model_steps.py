@@ -32,7 +32,7 @@ class Step:
 
 @dataclass
 class Assistant:
-    """A row; ``rank`` −90 for a frozen one. ``reasons``: differences that may touch its timing."""
+    """A row; ``rank`` is -90 for a frozen one. The last two say what may touch its timing."""
 
     seq: int
     rank: int
@@ -73,6 +73,7 @@ class Turn:
     decode_tokens: int | None
     copies: bool
     attempts: bool
+    second: bool  #: some step has more than one final message
 
 
 def visible(block: Json) -> bool:
@@ -125,7 +126,9 @@ def put(blocks: dict[int, dict[str, Any]], chunk: dict[str, Any]) -> bool:
     kind, index = chunk.get("type"), chunk.get("index", 0)
     if kind == "block-start":
         made: dict[str, Any] = {"type": chunk.get("blockType")}
-        made |= {"id": "", "name": "", "arguments": ""} if made["type"] == "tool-call" else {"text": ""}
+        made |= (
+            {"id": "", "name": "", "arguments": ""} if made["type"] == "tool-call" else {"text": ""}
+        )
         blocks[index] = made
     elif kind in ("text-delta", "reasoning-delta"):
         block = blocks.setdefault(index, {"type": str(kind)[:-6], "text": ""})
@@ -151,6 +154,7 @@ class Steps:
         self.turns: list[Turn] = []
         self._bounds = Bounds()
         self._steps: dict[Place, Step] = {}
+        self._begun: set[Place] = set()
         self._order: dict[int | None, list[Step]] = {}
         self._finals: dict[int, tuple[Step, Assistant, Ev]] = {}
         self._copies: set[int | None] = set()
@@ -164,10 +168,9 @@ class Steps:
         place = self._bounds.place(ev)
         closed = self._bounds.see(ev)
         if ev.type == "step/start":
-            was = self._steps.get(place)
-            fresh = Step(*place, start=ev.time, started=True, late=was is not None)
-            if was is not None and was.finals:
-                self._look(place)
+            fresh = Step(*place, start=ev.time, started=True, late=place in self._begun)
+            self._look(place)
+            self._begun.add(place)
             self._steps[place] = fresh
             self._order.setdefault(place[0], []).append(fresh)
         elif ev.type in ("assistant/chunk", "assistant/attempt"):
@@ -234,7 +237,7 @@ class Steps:
             step.token if step.token is not None else stream_token(stream),
             ev.time,
             final=True,
-            forgotten=forgotten,
+            forgotten=forgotten or (not step.started and place[0] in self._bounds.ever_closed),
             looked_ahead=step.late,
         )
         self.rows.append(row)
@@ -282,7 +285,8 @@ class Steps:
         spoken = [r for r in self.rows if r.turn == ev.turn and r.spoken and self._recent(r, ev)]
         closing = max(spoken, key=lambda r: (r.seq, r.rank), default=None)
         first = next((s for s in steps if s.started), None)
-        ttft = first_token(first, self._finals) if first else None
+        kept_first = self._finals.get(id(first)) if first else None
+        ttft = kept_first[1].token if kept_first else None
         start = first.start if first else None
         decode_ms = tokens = None
         for step in steps:
@@ -303,6 +307,7 @@ class Steps:
                 tokens,
                 ev.turn in self._copies,
                 any(r.by_attempt for r in spoken),
+                any(s.finals > 1 for s in steps),
             )
         )
         self._copies.discard(ev.turn)
@@ -311,8 +316,3 @@ class Steps:
         """A row of this run of the turn number, not of one that ended before."""
         ends = [t.seq for t in self.turns if t.number == ev.turn]
         return not ends or row.seq > ends[-1]
-
-
-def first_token(step: Step, finals: dict[int, tuple[Step, Assistant, Ev]]) -> int | None:
-    kept = finals.get(id(step))
-    return step.token if step.token is not None or kept is None else kept[1].token

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 from tests.golden import model_log
@@ -19,12 +20,16 @@ def ranges(raw: Any) -> tuple[str | None, list[tuple[int, int]]]:
         return "sources-not-array", []
     found: list[tuple[int, int]] = []
     for item in raw:
-        ends = [model_log.seq(n) for n in item] if isinstance(item, list) else [model_log.seq(item)] * 2
+        ends = (
+            [model_log.seq(n) for n in item]
+            if isinstance(item, list)
+            else [model_log.seq(item)] * 2
+        )
         if len(ends) != 2 or ends[0] is None or ends[1] is None or ends[0] > ends[1]:
             return "sources-element", found
         found.append((ends[0], ends[1]))
     ordered = sorted(found)
-    twice = any(b[0] <= a[1] for a, b in zip(ordered, ordered[1:], strict=False))
+    twice = any(b[0] <= a[1] for a, b in pairwise(ordered))
     return ("sources-duplicate" if twice else None), found
 
 
@@ -109,14 +114,13 @@ class Surface:
                 return "rewrite-wrong-target"
             if not same(identity(target), identity(ev)):
                 return "rewrite-changes-more"
-        if self.head is not None and self.head in gone:
-            if ev.type != "system/message" or len(gone) != 1:
-                return "head-protected"
-        return None
+        protected = self.head is not None and self.head in gone
+        alone = ev.type == "system/message" and len(gone) == 1
+        return "head-protected" if protected and not alone else None
 
 
 def identity(ev: Ev) -> Any:
-    """A result without the content that a rewrite may change (made-up ids of flat ones left out)."""
+    """A result without the content that a rewrite may change."""
     data = json.loads(json.dumps(ev.raw.get("data")))
     if not isinstance(data, dict):
         return data
@@ -157,5 +161,3 @@ def verdict(raws: list[dict[str, Any]], strict_types: bool) -> tuple[int, str | 
         if strict_types and unknown:
             return index, "unknown-required-event", surface
     return len(raws), None, surface
-
-

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
 
 from tests.golden.model_bounds import Bounds, Boundary, Place
 from tests.golden.model_log import Ev, call_id, message, text

@@ -33,7 +33,7 @@ def compare(golden: Node, doc: Node, model: Model) -> list[Finding]:
         row = pick(node, doc["rows"])
         if row is not None:
             used.add(row["key"])
-        found += one(node, row, model)
+        found += one(node, row, doc["rows"], model)
     shown = [n for n in golden["nodes"] if n["kind"] not in NO_ROW]
     for row in doc["rows"]:
         if row["key"] not in used and row["kind"] in COUNTERPARTS:
@@ -54,15 +54,17 @@ def pick(node: Node, ours: list[Row]) -> Row | None:
 
 def identity(node: Node) -> Callable[[Row], bool]:
     """A test whether a row is about the same thing as the node."""
-    kind, name = node["kind"], node.get("id", node["key"].split(node["kind"], 1)[-1])
+    length, _, told = node["key"].partition(":")
+    kind, name = node["kind"], told[int(length) :]
     data = node.get("data") or {}
     if kind in ("user", "steering", "context", "turn-trigger"):
         return lambda r: r["anchor_seq"] == node["anchorSeq"]
     if kind == "assistant-step":
         turn, _, step = name.partition(":")
         end = (data.get("finalNode") or {}).get("seq")
-        return lambda r: (str(r["turn"]), str(r["step"])) == (turn, step) and (
-            end is None or views.anchor(r) == round(end * 100)
+        return lambda r: (
+            (str(r["turn"]), str(r["step"])) == (turn, step)
+            and (end is None or views.anchor(r) == round(end * 100))
         )
     if kind == "turn-tail":
         seq = data.get("seq")
@@ -93,13 +95,13 @@ KINDS: dict[str, tuple[str, ...]] = {
 COUNTERPARTS = {kind for kinds in KINDS.values() for kind in kinds}
 
 
-def one(node: Node, row: Row | None, model: Model) -> list[Finding]:
+def one(node: Node, row: Row | None, ours: list[Row], model: Model) -> list[Finding]:
     where = f"N {node['kind']} {node['anchorSeq']}"
     golden = views.golden(node)
     if row is None:
-        return [Finding(where, node["key"], ABSENT, right.missing(node, model))]
-    ours = views.ours(row, model)
-    return [f for name in golden for f in field(where, name, golden, ours, (node, row, model))]
+        return [Finding(where, node["key"], ABSENT, right.missing(node, ours, model))]
+    own = views.ours(row, model)
+    return [f for name in golden for f in field(where, name, golden, own, (node, row, model))]
 
 
 def field(

@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.golden import rows
 from tests.golden.model import Model
-from tests.golden.model_log import message, text
+from tests.golden.model_log import flat, message, text
 from tests.golden.model_steps import Assistant, Turn
 from tests.golden.model_tools import Tool
 from tests.golden.newest_views import anchor, speed
@@ -40,9 +40,10 @@ def _input(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     seq = row["anchor_seq"]
     if name == "kind":
         return model.kinds.get(seq, ABSENT), 6
-    if name == "producer":
-        if row["kind"] == "context":
-            return rows.text_fields({"p": model.producer(seq)}, "p")["p"], 12
+    if name == "producer" and row["kind"] == "context":
+        return rows.text_fields({"p": model.producer(seq)}, "p")["p"], 12
+    if name == "message_id" and flat(model.at[seq]):
+        return f"legacy:{seq}", 13
     return ABSENT, None
 
 
@@ -55,7 +56,7 @@ def _assistant(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     own = assistant(row, model)
     if own is None:
         return ABSENT, None
-    values = {"step_start": own.start, "token": own.token, "completed": own.completed}
+    values: Node = {"step_start": own.start, "token": own.token, "completed": own.completed}
     values |= {"status": own.status, "visibility": own.visibility, "usage": own.usage}
     if name not in values:
         return ABSENT, None
@@ -63,7 +64,8 @@ def _assistant(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
         return values[name], 19
     if own.looked_ahead:
         return values[name], 2
-    return values[name], 25 if name == "token" and model.version >= 3 else None
+    streamed = name in ("token", "usage") and model.version >= 3
+    return values[name], 25 if streamed else None
 
 
 def tool(row: Row, model: Model) -> Tool | None:
@@ -80,7 +82,9 @@ def _tool(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     if name == "visibility":
         return own.visibility, 7
     if own.at_own_seq and own.result is None and own.cut and name in ("result", "time"):
-        return (own.cut[0] * 100 + row["data"]["result_rank"] if name == "result" else own.cut[1]), 19
+        return (
+            own.cut[0] * 100 + row["data"]["result_rank"] if name == "result" else own.cut[1]
+        ), 19
     if own.call_id in model.tools.dropped.values():
         return _told(name, own), 8
     if own.call_id in model.tools.reused:
@@ -118,10 +122,8 @@ def _command(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     commands = model.commands
     if row["kind"] == "compaction":
         mark = next((m for m in commands.markers if m.ev.seq == row["anchor_seq"]), None)
-        return (mark.fields.get(name, ABSENT), 9) if mark and mark.fallback else (ABSENT, None)
-    seq = row["data"]["run_seq"]
-    seq = row["data"]["done_seq"] if seq is None else seq
-    own = next((c for c in commands.commands if c.seq == seq), None)
+        return (mark.fields.get(name, ABSENT), 9) if mark else (ABSENT, None)
+    own = next((c for c in commands.commands if c.seq == rows.made_at(row)), None)
     if own is None:
         return ABSENT, None
     again = sum(c.command_id == own.command_id for c in commands.commands) > 1
@@ -142,7 +144,7 @@ def _turn(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     own = turn(row, model)
     if own is None:
         return ABSENT, None
-    values = {"closing": own.closing_seq, "ttft": own.ttft_ms}
+    values: Node = {"closing": own.closing_seq, "ttft": own.ttft_ms}
     values["speed"] = speed(own.decode_tokens, own.decode_ms)
     if name not in values:
         return ABSENT, None
@@ -152,8 +154,12 @@ def _turn(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
         return values[name], 16
     if own.attempts:
         return values[name], 21
-    late = any(r.looked_ahead for r in model.steps.rows if r.turn == own.number)
-    return values[name], 2 if late else None
+    if own.second:
+        return values[name], 4
+    mine = [r for r in model.steps.rows if r.turn == own.number]
+    if any(r.forgotten for r in mine):
+        return values[name], 19
+    return values[name], 2 if any(r.looked_ahead for r in mine) else None
 
 
 def _notice(row: Row, model: Model) -> tuple[Json, int | None]:
@@ -165,15 +171,28 @@ def _notice(row: Row, model: Model) -> tuple[Json, int | None]:
     return closing.seq * 100 + (-85 if closing.rank else 5), 21
 
 
-def missing(node: Node, model: Model) -> int | None:
-    """Why we have no row for a node."""
+def missing(node: Node, ours: list[Row], model: Model) -> int | None:
+    """Why we have no row of this kind for a node."""
     kind, data = node["kind"], node.get("data") or {}
+    if kind in ("compaction", "manual-compaction"):
+        return _marker(kind, node["anchorSeq"], ours, model)
     if kind == "turn-error" and model.version == 4:
         ended = model.at.get(round(node["anchorSeq"]))
         reason = ended.data.get("reason") if ended else None
         cut = isinstance(reason, dict) and reason.get("kind") == "interrupted"
         return 20 if cut and data.get("code", "INTERRUPTED") == "INTERRUPTED" else None
     return None
+
+
+def _marker(kind: str, seq: int, ours: list[Row], model: Model) -> int | None:
+    """A marker whose command the reference knows by another proof, or makes up without a run."""
+    mark = next((m for m in model.commands.markers if m.ev.seq == seq), None)
+    if mark is None:
+        return None
+    joined = next((c for c in model.commands.commands if c.marker is mark), None)
+    wanted = "command" if kind == "compaction" else "compaction"
+    there = any(r["kind"] == wanted and r["anchor_seq"] == seq for r in ours)
+    return 11 if there and (joined is not None) == (wanted == "command") else None
 
 
 def extra(row: Row, nodes: list[Node], model: Model) -> int | None:
@@ -199,7 +218,11 @@ def extra(row: Row, nodes: list[Node], model: Model) -> int | None:
     if kind == "tool":
         own_tool = tool(row, model)
         many = [t for t in model.tools.rows if own_tool and t.call_id == own_tool.call_id]
-        return (1 if own_tool and own_tool.call_id in model.tools.reused else 19) if len(many) > 1 else None
+        return (
+            (1 if own_tool and own_tool.call_id in model.tools.reused else 19)
+            if len(many) > 1
+            else None
+        )
     if kind in rows.INPUTS:
         own_ev = model.at.get(row["anchor_seq"])
         return _repeated(text(message(own_ev).get("id")), model) if own_ev else None
@@ -210,6 +233,8 @@ def _extra_step(row: Row, model: Model) -> int | None:
     own = assistant(row, model)
     if own is None:
         return None
+    if own.status == "running" and own.visibility == "auxiliary":
+        return FINE
     if own.by_attempt:
         return 21
     alike = [r for r in model.steps.rows if (r.turn, r.step) == (own.turn, own.step)]

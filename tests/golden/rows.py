@@ -56,7 +56,8 @@ def final(row: Row) -> bool:
 def logged(row: Row) -> bool:
     """A tool row with a logged result (not a stand-in)."""
     data = row["data"]
-    return row["kind"] == "tool" and data["result_seq"] is not None and data["result_rank"] == 0
+    settled = row["kind"] == "tool" and data["result_seq"] is not None
+    return bool(settled and data["result_rank"] == 0)
 
 
 def landed(row: Row) -> bool:
@@ -85,10 +86,16 @@ def outcome(data: Json) -> Json:
     return told
 
 
+def made_at(row: Row) -> int:
+    """Where a command stands before it is joined: its run, else the first done, which made it."""
+    run = row["data"]["run_seq"]
+    return int(row["key"].rpartition(":")[2] if run is None else run)
+
+
 def command(row: Row) -> Row:
     data = row["data"]
     return {
-        "seq": data["run_seq"] if data["run_seq"] is not None else data["done_seq"],
+        "seq": made_at(row),
         "time": row["time"],
         "commandId": data["command_id"],
         "name": data["name"],

@@ -102,12 +102,18 @@ def right(key: Key, name: str, model: Model) -> tuple[Json, int | None]:
         if mark is not None and mark.fallback:
             return mark.fields.get(name, ABSENT), 9
     if kind == "command" and runs(model, seq) > 1:
-        own = next((c for c in model.commands.commands if c.seq == seq), None)
-        if own is not None:
-            args = own.run.data.get("args") if own.run else None
-            told = {"name": own.name, "args": args, "outcome": own.outcome}
-            return told.get(name, ABSENT), 3
+        return _command(name, seq, model), 3
+    early = kind == "command" and next((c for c in model.commands.commands if c.seq == seq), None)
+    if early and early.run and early.done and early.done.seq < early.run.seq:
+        return _command(name, seq, model), 2
     return ABSENT, None
+
+
+def _command(name: str, seq: int, model: Model) -> Json:
+    own = next((c for c in model.commands.commands if c.seq == seq), None)
+    args = own.run.data.get("args") if own and own.run else None
+    told = {"name": own.name, "args": args, "outcome": own.outcome} if own else {}
+    return told.get(name, ABSENT)
 
 
 def timing(row: Assistant) -> Node:
@@ -155,11 +161,11 @@ def flow(golden: list[Node], doc: Node, model: Model) -> list[Finding]:
             theirs.append(("card", item["compactionSeq"], item["commandSeq"]))
     ours, right_ones = shown(doc), shown_by_model(model)
     found = []
-    for item in sorted(set(theirs) ^ set(ours), key=str):
-        agreed = (item in ours) == (item in right_ones)
-        reason = flow_reason(item, model) if agreed else None
-        sides = ("shown", ABSENT) if item in theirs else (ABSENT, "shown")
-        found.append(Finding(f"T flow {item}", *sides, reason))
+    for mark in sorted(set(theirs) ^ set(ours), key=str):
+        agreed = (mark in ours) == (mark in right_ones)
+        reason = flow_reason(mark, model) if agreed else None
+        sides = ("shown", ABSENT) if mark in theirs else (ABSENT, "shown")
+        found.append(Finding(f"T flow {mark}", *sides, reason))
     order = [i for i in theirs if i in ours and i[0] != "tool-result"]
     own = [i for i in ours if i in theirs and i[0] != "tool-result"]
     if order != own:
@@ -208,16 +214,21 @@ def flow_reason(item: tuple[Any, ...], model: Model) -> int | None:
     return 11 if kind in ("command", "compaction", "card") else None
 
 
-def kinds(golden: list[list[Json]], doc: Node, model: Model) -> list[Finding]:
-    """The short form of a prefix: [kind, seq] pairs but for the commands."""
-    ours = [[k, s] for row in doc["rows"] for k, s, _ in rows.transcript(row) if k != "command"]
-    found = []
-    for pair in golden:
-        if pair[0] != "command" and pair not in ours:
-            found.append(Finding(f"T {pair}", "a node", ABSENT, missing((pair[0], pair[1]), model)))
-    for pair in ours:
-        if pair not in golden:
-            found.append(Finding(f"T {pair}", ABSENT, "a row"))
+def prefix(golden: Node, doc: Node, model: Model) -> list[Finding]:
+    """The short form of a prefix: [kind, seq] pairs, and the commands as nodes."""
+    nodes = [(k, s, n) for row in doc["rows"] for k, s, n in rows.transcript(row)]
+    ours = {(k, s): n for k, s, n in nodes}
+    wanted = {(kind, seq) for kind, seq in golden["transcript"]}
+    wanted |= {("command", c["seq"]) for c in golden["commands"]}
+    found = [Finding(f"T {k}", "a node", ABSENT, missing(k, model)) for k in wanted - ours.keys()]
+    for key in ours.keys() - wanted:
+        reason = 3 if key[0] == "command" and runs(model, key[1]) > 1 else None
+        found.append(Finding(f"T {key}", ABSENT, "a row", reason))
+    for told in golden["commands"]:
+        key = ("command", told["seq"])
+        if key in ours:
+            found += node(key, view(told), ours[key], model)
+    landed = len(doc["surface"]["replacements"])
+    if golden["replacementCount"] != landed:
+        found.append(Finding("replacements", golden["replacementCount"], landed))
     return found
-
-

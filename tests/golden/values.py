@@ -78,7 +78,8 @@ class Finding:
         told = f" expected={short(self.expected)}" if self.expected is not ABSENT else ""
         mark = "unexplained" if self.reason is None else f"difference {self.reason}"
         note = f" ({self.note})" if self.note else ""
-        return f"[{mark}] {self.where}: golden={short(self.golden)} ours={short(self.ours)}{told}{note}"
+        sides = f"golden={short(self.golden)} ours={short(self.ours)}"
+        return f"[{mark}] {self.where}: {sides}{told}{note}"
 
 
 def short(value: Json, limit: int = 220) -> str:
@@ -92,7 +93,9 @@ def check(where: str, golden: Json, ours: Json) -> list[Finding]:
     return found[:12]
 
 
-def settle(where: str, golden: Json, ours: Json, expected: Json, reason: int | None) -> list[Finding]:
+def settle(
+    where: str, golden: Json, ours: Json, expected: Json, reason: int | None
+) -> list[Finding]:
     """Equal to the golden value, or to ``expected`` where difference ``reason`` asks for it."""
     if same(golden, ours):
         return []

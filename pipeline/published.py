@@ -1,0 +1,125 @@
+"""One session as its topics tell it: the rows that stand, the surface's changes, the overview.
+
+Readers compare epochs: what is below the overview's is of an earlier generation of the log
+(projection.md §3). A running row is its last record joined with the partials after it (§5.1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from operators.changes import (
+    AssistantData,
+    PartialText,
+    SessionOverview,
+    SurfaceChange,
+    TranscriptRow,
+)
+from schemas.codec import decode_change
+from schemas.errors import ReadError
+from schemas.outbound import KEY_SEPARATOR
+
+from .ports import InRecord, Reader
+from .topics import Names
+
+ROLES = ("overview", "transcript", "surface", "partials")  #: of the topics read here
+C = TypeVar("C")
+
+
+class Published(Struct, frozen=True):
+    """``rows`` sorted as a transcript; ``surface`` in the order published."""
+
+    partition: int
+    overview: SessionOverview
+    rows: list[TranscriptRow]
+    surface: list[SurfaceChange]
+
+
+def session(reader: Reader, names: Names, session_id: str) -> Published | None:
+    """The session's present, None if it has no overview. Reads its partition from the start."""
+    key = session_id.encode("utf-8", "replace")
+    found = _overview(reader, names.of("overview"), key)
+    if found is None:
+        return None
+    partition, overview = found
+
+    def read(role: str, kind: type[C], prefix: bytes = b"") -> list[C]:
+        records = reader.read(names.of(role), partition)
+        mine = (r for r in records if r.key is not None and _is_of(r.key, key, prefix))
+        changes = (change for change in _changes(mine) if isinstance(change, kind))
+        return [change for change in changes if _epoch(change) == overview.epoch]
+
+    rows = _rows(read("transcript", TranscriptRow, KEY_SEPARATOR))
+    if any(_running(row) for row in rows):
+        partials = read("partials", PartialText)
+        rows = [_joined(row, partials) if _running(row) else row for row in rows]
+    return Published(partition, overview, rows, read("surface", SurfaceChange))
+
+
+def _is_of(record: bytes, session_key: bytes, separator: bytes) -> bool:
+    if not separator:
+        return record == session_key
+    return record.startswith(session_key + separator)
+
+
+def _epoch(change: object) -> int:
+    epoch: int = getattr(change, "epoch", -1)
+    return epoch
+
+
+def _changes(records: Iterable[InRecord]) -> Iterator[object]:
+    """The changes; tombstones and what is not ours are none."""
+    for record in records:
+        if record.value is not None:
+            try:
+                yield decode_change(record.value)
+            except ReadError:
+                continue
+
+
+def _overview(reader: Reader, topic: str, key: bytes) -> tuple[int, SessionOverview] | None:
+    for partition in range(reader.partitions(topic)):
+        mine = [r for r in reader.read(topic, partition) if r.key == key]
+        for change in _changes(mine[-1:]):
+            if isinstance(change, SessionOverview):
+                return partition, change
+    return None
+
+
+def _rows(upserts: Iterable[TranscriptRow]) -> list[TranscriptRow]:
+    last = {row.key: row for row in upserts}
+    rows = [row for row in last.values() if not row.deleted]
+    return sorted(rows, key=lambda row: (row.anchor_seq, row.anchor_rank, row.key))
+
+
+def _running(row: TranscriptRow) -> bool:
+    return isinstance(row.data, AssistantData) and row.data.status == "running"
+
+
+def _joined(row: TranscriptRow, partials: Iterable[PartialText]) -> TranscriptRow:
+    """The row with the text that came after it."""
+    assert isinstance(row.data, AssistantData)
+    try:
+        blocks = msgspec.json.decode(row.data.blocks, type=list[Raw])
+        rev = row.rev
+        for part in partials:
+            if part.key == row.key and part.last_seq > row.rev:
+                blocks[part.block] = _lengthened(blocks[part.block], part)
+                rev = max(rev, part.last_seq)
+    except (IndexError, KeyError, ValueError):  # not the block it continues: the row stands as published
+        return row
+    data = msgspec.structs.replace(row.data, blocks=Raw(msgspec.json.encode(blocks)))
+    return msgspec.structs.replace(row, data=data, rev=rev)
+
+
+def _lengthened(block: Raw, part: PartialText) -> Raw:
+    """ValueError when the block does not end where the frame begins."""
+    fields = msgspec.json.decode(block, type=dict[str, Any])
+    name = "arguments" if part.block_type == "tool-call" else "text"
+    if fields.get("type") != part.block_type or len(fields[name]) != part.offset:
+        raise ValueError("the frame does not continue this block")
+    return Raw(msgspec.json.encode({**fields, name: fields[name] + part.text}))

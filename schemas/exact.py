@@ -1,0 +1,137 @@
+"""The exact reader: slow, tolerant, and the judge of what the fast one refuses.
+
+A line that can be read at all gives an event whose unreadable fields are None; what cannot is a
+Fault with its reason code (``outputs.md``). Bytes that are not UTF-8 are read as U+FFFD.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
+from xxhash import xxh3_64_intdigest
+
+from operators.events import (
+    BadMarker,
+    BadSources,
+    Event,
+    Fault,
+    Line,
+    Marker,
+    SourceList,
+    Unknown,
+)
+
+from .chunks import packed_event
+from .jsontree import JsonError, Node, parse, unquote, whole
+from .markers import marker_of, marker_shape, read_marker, read_sources, sources_of
+from .rows import MALFORMED, NO_QUALITY, Row
+from .shapes import EVENTS, PACKED, HeaderRow
+from .typed import BAD, coerce, integer
+
+_REPLACED: Final = ("replaced_utf8",)
+
+
+def read(line: bytes, implicit: int | None) -> Line:
+    """The line, whatever it is."""
+    digest = xxh3_64_intdigest(line)
+    quality = NO_QUALITY
+    try:
+        text = line.decode()
+    except UnicodeDecodeError:
+        text, quality = line.decode("utf-8", "replace"), _REPLACED
+    try:
+        node = parse(text)
+    except JsonError as error:
+        reason = "not-utf8" if quality else "not-json"
+        return Fault(reason, str(error), None, digest, quality)
+    if node.kind != "object":
+        return Fault("bad-envelope", f"a row is an object, not {node.kind}", None, digest, quality)
+    return _Reader(node, implicit, digest, quality).line()
+
+
+class _Reader:
+    """One parsed line on its way to a :data:`operators.events.Line`."""
+
+    def __init__(
+        self, node: Node, implicit: int | None, digest: int, quality: tuple[str, ...]
+    ) -> None:
+        self.node = node
+        self.implicit = implicit
+        self.digest = digest
+        self.quality = quality
+
+    def line(self) -> Line:
+        tag = self.node.members.get("type")
+        type_ = whole(unquote(tag.text)) if tag is not None and tag.kind == "string" else ""
+        if type_ == "session":
+            row = coerce(self.node, HeaderRow)
+            line: Line = row.header(self.node.text.encode(), self.digest, self.quality)
+            return line
+        if type_ in PACKED:
+            return self._packed(type_)
+        seq = self._seq()
+        if seq is None:
+            return self._fault("seq-invalid", "seq is no integer from 0 to 2^53 - 1", None)
+        if tag is None:
+            return self._fault("bad-envelope", "the row has no type", seq)
+        if not type_:
+            return self._fault("type-invalid", "type is no non-empty string", seq)
+        return self._event(type_, seq)
+
+    def _seq(self) -> int | None:
+        node = self.node.members.get("seq")
+        if node is None:
+            return self.implicit
+        value = integer(node)
+        return value if value is not None and value >= 0 else None
+
+    def _time(self) -> int | None:
+        node = self.node.members.get("time")
+        if node is None:
+            return 0 if self.implicit is not None and "seq" not in self.node.members else None
+        return integer(node)
+
+    def _packed(self, type_: str) -> Line:
+        row = coerce(self.node, PACKED[type_])
+        bad = row is BAD or ("seq0" in self.node.members) is (row.seq0 is UNSET)
+        event = None if bad else packed_event(row, self.implicit, self.digest)
+        if event is None:
+            return self._fault("packed-row-invalid", f"malformed {type_} row", None)
+        return replace(event, quality=self.quality) if self.quality else event
+
+    def _event(self, type_: str, seq: int) -> Event:
+        known = EVENTS.get(type_)
+        flag = self.node.members.get("ignorable")
+        ignorable = flag is not None and flag.kind == "word" and flag.text == "true"
+        quality = self.quality if flag is None or ignorable else self.quality + MALFORMED
+        at = self._time()
+        if known is None and ignorable:
+            body = Unknown(True)
+            return Event(seq, at, type_, body, None, None, self.digest, quality=quality)
+        marker, spelling = self._marker()
+        sources, ranges = self._sources()
+        if known is None:
+            body = Unknown(False)
+            return Event(seq, at, type_, body, marker, sources, self.digest, quality=quality)
+        row: Row = coerce(self.node, known)
+        row.seq = seq
+        if isinstance(marker, BadMarker):
+            row.surfaceOp = "append"
+        name, read, bits = row.read()
+        bits |= spelling | ranges
+        return Event(seq, at, name, read, marker, sources, self.digest, 1, bits, quality)
+
+    def _marker(self) -> tuple[Marker, int]:
+        op = read_marker(self.node.members.get("surfaceOp"))
+        if isinstance(op, BadMarker):
+            return op, 0
+        return marker_of(op), marker_shape(op)
+
+    def _sources(self) -> tuple[SourceList, int]:
+        seqs = read_sources(self.node.members.get("sourceEventSeqs"))
+        return (seqs, 0) if isinstance(seqs, BadSources) else sources_of(seqs)
+
+    def _fault(self, reason: str, message: str, seq: int | None) -> Fault:
+        return Fault(reason, message, seq, self.digest, self.quality)

@@ -6,6 +6,7 @@ they are and never parsed.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -136,7 +137,7 @@ class Folding:
         session, view, overview = self.session, self.view(), self.session.overview()
         first = session.next_seq if self.first is None else self.first
         return Document(
-            path.encode("utf-8", "replace").decode(),
+            os.fsencode(path).decode("utf-8", "replace"),
             session.session,
             self.header,
             self.events,

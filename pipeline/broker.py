@@ -31,7 +31,15 @@ from .broker_jars import (
     unavailable,
 )
 
-__all__ = ["BrokerError", "Cluster", "NoKafkaHere", "local_kafka", "unavailable", "up"]
+__all__ = [
+    "BrokerError",
+    "Cluster",
+    "NoKafkaHere",
+    "local_cluster",
+    "local_kafka",
+    "unavailable",
+    "up",
+]
 
 _TEMPORARY = "foldstream-kafka-"
 _FREE_PORTS = range(20_000, 32_000)  # below the range the system gives to outgoing connections
@@ -51,12 +59,24 @@ def local_kafka(
     A cluster whose process was killed before it could take it down is taken down by the next
     block. Raises :class:`BrokerError`, :class:`NoKafkaHere` for a machine that cannot run one.
     """
+    with local_cluster(brokers, port, directory, say) as cluster:
+        yield cluster.bootstrap
+
+
+@contextmanager
+def local_cluster(
+    brokers: int = 1,
+    port: int | None = None,
+    directory: Path | None = None,
+    say: Say = lambda _: None,
+) -> Iterator[Cluster]:
+    """As :func:`local_kafka`, for those who want to kill, pause and start its nodes."""
     _clear_orphans()
     folder = directory or Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
         cluster = up(folder, brokers, port, owned=True, say=say)
         try:
-            yield cluster.bootstrap
+            yield cluster
         finally:
             cluster.down(keep=directory is not None)
     finally:

@@ -93,11 +93,14 @@ class Cluster:
         return process.pid if process and process.alive else None
 
     def signal(self, node: int, number: signal.Signals) -> None:
-        """SIGKILL, SIGSTOP (connections stay open, nothing answers), SIGCONT: the tests' faults."""
+        """SIGKILL (returns when it is gone), SIGSTOP (connections stay open, nothing answers),
+        SIGCONT: the faults a test makes."""
         pid = self.pid(node)
         if pid is None:
             raise BrokerError(f"node {node} of {self.folder} does not run")
         os.kill(pid, number)
+        while number == signal.SIGKILL and self.pid(node):
+            time.sleep(0.01)
 
     def prepare(self) -> None:
         """Settings and formatted storage for every node, on the ports of the state."""
@@ -182,7 +185,7 @@ class Cluster:
 
     def _launch(self, node: int) -> None:
         command = java_command("kafka.Kafka", self.folder / f"node-{node}.properties")
-        with (self.folder / f"node-{node}.log").open("ab") as log:
+        with (self.folder / f"node-{node}.log").open("wb") as log:
             child = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,

@@ -6,9 +6,10 @@ Each test has topics and groups of its own (``topic_prefix``), so none sees anot
 """
 
 import os
+import socket
 import uuid
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -35,16 +36,15 @@ def kafka() -> Iterator[str]:
         yield given
         return
     reasons = []
-    for start in (_container, local_kafka):
-        broker: AbstractContextManager[str] = start()
-        try:
-            bootstrap = broker.__enter__()
-        except (BrokerError, _NoContainer) as reason:
-            reasons.append(str(reason))
-            continue
-        with _entered(broker):
-            yield bootstrap
-        return
+    with ExitStack() as stack:
+        for start in (_container, local_kafka):
+            try:
+                bootstrap = stack.enter_context(start())
+            except (BrokerError, _NoContainer) as reason:
+                reasons.append(str(reason))
+            else:
+                yield bootstrap
+                return
     why = "no real Kafka: " + "; ".join(reasons)
     if os.environ.get("CI") == "true":
         pytest.fail(why, pytrace=False)
@@ -65,15 +65,11 @@ class _NoContainer(Exception):  # noqa: N818 - a reason, not an error
 def _container() -> Iterator[str]:
     # The fixture removes its own container; the cleaner would be one more image to pull.
     os.environ.setdefault("TESTCONTAINERS_RYUK_DISABLED", "true")
-    import docker
     from docker.errors import DockerException
 
     from tests.integration.kafka_container import ApacheKafkaContainer
 
-    try:
-        docker.from_env(timeout=5).ping()
-    except DockerException:
-        raise _NoContainer("no Docker engine answers") from None
+    _find_engine()
     try:
         container = ApacheKafkaContainer().start()
     except (DockerException, TimeoutError) as error:
@@ -84,9 +80,13 @@ def _container() -> Iterator[str]:
         container.stop()
 
 
-@contextmanager
-def _entered(broker: AbstractContextManager[str]) -> Iterator[None]:
-    try:
-        yield
-    finally:
-        broker.__exit__(None, None, None)
+def _find_engine() -> None:
+    """Ask the socket itself: the library leaves its own open when nobody answers."""
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    if not host.startswith("unix://"):
+        return
+    with closing(socket.socket(socket.AF_UNIX)) as engine:
+        try:
+            engine.connect(host.removeprefix("unix://"))
+        except OSError as error:
+            raise _NoContainer(f"no Docker engine answers ({error})") from None

@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import KafkaAdminClient, NewTopic
 
-from pipeline.broker import Cluster, local_kafka, unavailable
+from pipeline.broker import Cluster, local_cluster, local_kafka, unavailable
 from pipeline.broker_cluster import Process
 
 ROOT = Path(__file__).parents[2]
@@ -50,29 +50,22 @@ def read(bootstrap: str, topic: str) -> list[bytes]:
         return found
 
 
-def test_a_directory_keeps_its_records_whatever_the_port(tmp_path: Path) -> None:
-    with local_kafka(directory=tmp_path / "k") as first:
-        make(first, "kept", 1)
-        write(first, "kept", b"before")
-    port = int(first.rpartition(":")[2]) + 2
-    with local_kafka(port=port, directory=tmp_path / "k") as second:
-        assert second == f"127.0.0.1:{port}"
-        write(second, "kept", b"after")
-        assert read(second, "kept") == [b"before", b"after"]
-    assert not Cluster.open(tmp_path / "k").running
+def test_a_killed_node_comes_back_with_its_records() -> None:
+    with local_cluster() as cluster:
+        make(cluster.bootstrap, "kept", 1)
+        write(cluster.bootstrap, "kept", b"before")
+        cluster.signal(1, signal.SIGKILL)
+        cluster.start([1])
+        assert read(cluster.bootstrap, "kept") == [b"before"]
+    assert not cluster.folder.exists()
 
 
-def test_three_nodes_go_on_without_one(tmp_path: Path) -> None:
-    with local_kafka(brokers=3, directory=tmp_path / "k") as bootstrap:
+def test_three_nodes_keep_three_copies() -> None:
+    with local_kafka(brokers=3) as bootstrap:
         assert len(bootstrap.split(",")) == 3
         make(bootstrap, "copied", 3)
-        write(bootstrap, "copied", b"on three")
-        cluster = Cluster.open(tmp_path / "k")
-        cluster.signal(2, signal.SIGKILL)
-        write(bootstrap, "copied", b"on two")
-        assert read(bootstrap, "copied") == [b"on three", b"on two"]
-        cluster.start([2])
-        assert all(map(cluster.pid, cluster.nodes))
+        write(bootstrap, "copied", b"value")
+        assert read(bootstrap, "copied") == [b"value"]
 
 
 @contextmanager
@@ -91,7 +84,9 @@ def other_process(directory: Path) -> Iterator[tuple[subprocess.Popen[str], str]
             process.kill()
 
 
-def test_a_killed_process_leaves_a_broker_that_the_next_replaces(tmp_path: Path) -> None:
+def test_a_directory_outlives_a_killed_process_and_continues_on_another_port(
+    tmp_path: Path,
+) -> None:
     with other_process(tmp_path / "k") as (process, first):
         make(first, "kept", 1)
         write(first, "kept", b"before")
@@ -100,6 +95,10 @@ def test_a_killed_process_leaves_a_broker_that_the_next_replaces(tmp_path: Path)
         left = Process.of(orphan)
     assert process.returncode == -signal.SIGKILL
     assert Process.of(orphan) == left
-    with local_kafka(directory=tmp_path / "k") as second:
+    port = int(first.rpartition(":")[2]) + 2
+    with local_kafka(port=port, directory=tmp_path / "k") as second:
         assert Process.of(orphan) != left
-        assert read(second, "kept") == [b"before"]
+        assert second == f"127.0.0.1:{port}"
+        write(second, "kept", b"after")
+        assert read(second, "kept") == [b"before", b"after"]
+    assert not Cluster.open(tmp_path / "k").running

@@ -86,7 +86,7 @@ def _with_cuts(row: TranscriptRow, texts: list[tuple[str, int]]) -> TranscriptRo
     order = [path for path, _ in _texts(row.data) if path in sizes]
     return structs.replace(
         row,
-        data=_cut_at(row.data, sizes.keys()),
+        data=_cut_at(row.data, sizes) if texts else row.data,
         truncated=row.truncated + tuple(Truncated(path, sizes[path]) for path in order),
     )
 
@@ -126,31 +126,35 @@ def _fits(change: Change, limit: int) -> bool:
     return len(encode(change)) <= limit
 
 
-def _texts(value: Any, path: str = "") -> Iterator[tuple[str, str | Raw]]:
+def _texts(value: Struct | None, path: str = "") -> Iterator[tuple[str, str | Raw]]:
     """Every text in ``value``, strings and opaque JSON, with its path, in record order."""
-    if isinstance(value, (str, Raw)):
-        yield path, value
-    elif isinstance(value, Struct):
-        for name in value.__struct_fields__:
-            yield from _texts(getattr(value, name), f"{path}.{name}" if path else name)
-    elif isinstance(value, tuple):
-        for index, member in enumerate(value):
-            yield from _texts(member, f"{path}[{index}]")
+    for name in value.__struct_fields__ if value is not None else ():
+        member, here = getattr(value, name), f"{path}{name}"
+        if isinstance(member, (str, Raw)):
+            yield here, member
+        elif isinstance(member, Struct):
+            yield from _texts(member, f"{here}.")
+        elif isinstance(member, tuple):
+            for index, item in enumerate(member):
+                yield from _texts(item, f"{here}[{index}].")
 
 
 def _cut_at(value: Any, paths: Collection[str], path: str = "") -> Any:
-    """``value`` with the texts at ``paths`` cut."""
-    if isinstance(value, (str, Raw)):
-        return _cut(value) if path in paths else value
-    if isinstance(value, Struct):
-        cut = {
-            name: _cut_at(getattr(value, name), paths, f"{path}.{name}" if path else name)
-            for name in value.__struct_fields__
-        }
-        return structs.replace(value, **cut)
-    if isinstance(value, tuple):
-        return tuple(_cut_at(member, paths, f"{path}[{i}]") for i, member in enumerate(value))
-    return value
+    """``value`` with the texts at ``paths`` cut. One frame a level: nested calls go 256 deep."""
+    cut: dict[str, Any] = {}
+    for name in value.__struct_fields__:
+        member, here = getattr(value, name), f"{path}{name}"
+        if isinstance(member, (str, Raw)):
+            if here in paths:
+                cut[name] = _cut(member)
+        elif isinstance(member, Struct):
+            cut[name] = _cut_at(member, paths, f"{here}.")
+        elif isinstance(member, tuple):
+            items = []
+            for index, item in enumerate(member):
+                items.append(_cut_at(item, paths, f"{here}[{index}]."))
+            cut[name] = tuple(items)
+    return structs.replace(value, **cut)
 
 
 def _members(data: Any) -> list[tuple[str, tuple[Any, ...]]]:

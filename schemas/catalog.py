@@ -18,17 +18,22 @@ from msgspec import Struct
 
 from .wire import fingerprint
 
+MAX_DEPTH = 260
+"""How deep a record may hold itself (projection.md §5.2 ends nested calls at 256)."""
+
 _NAME = re.compile(r"(?P<subject>[a-z][a-z_]*)\.v(?P<version>[1-9][0-9]*)\.avsc")
 
 
 class Schema(Struct, frozen=True):
-    """One schema: ``source`` the file's JSON, ``parsed`` the same prepared for fastavro."""
+    """One schema: ``source`` the file's JSON, ``parsed`` the same prepared for fastavro,
+    ``guarded`` the same for bodies that may nest too deep (:func:`unrolled`)."""
 
     subject: str
     version: int
     fingerprint: int
     source: dict[str, Any]
     parsed: Any
+    guarded: Any
 
 
 class Catalog:
@@ -72,7 +77,12 @@ def read_files(contents: Mapping[str, bytes]) -> Catalog:
         source = json.loads(contents[name])
         subject, version = matched["subject"], int(matched["version"])
         schemas[subject, version] = Schema(
-            subject, version, fingerprint(source), source, parse_schema(source)
+            subject=subject,
+            version=version,
+            fingerprint=fingerprint(source),
+            source=source,
+            parsed=parse_schema(source),
+            guarded=parse_schema(unrolled(source)),
         )
     for subject, version in schemas:
         if version > 1 and (subject, version - 1) not in schemas:
@@ -80,6 +90,40 @@ def read_files(contents: Mapping[str, bytes]) -> Catalog:
     if len({s.fingerprint for s in schemas.values()}) < len(schemas):
         raise ValueError("two schema files have one fingerprint: readers cannot tell them apart")
     return Catalog(schemas)
+
+
+def unrolled(schema: Any) -> Any:
+    """The schema with every record that holds itself spelled out to :data:`MAX_DEPTH` levels.
+
+    The bytes are the same, and hostile ones cannot nest without end: fastavro's reader recurses on
+    the C stack without a guard. At the deepest level ``bytes`` stand for the record."""
+    if isinstance(schema, list):
+        return [unrolled(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema["type"] != "record":
+        return {key: unrolled(value) for key, value in schema.items()}
+    fields = [{**field, "type": unrolled(field["type"])} for field in schema["fields"]]
+    record = {**schema, "fields": fields}
+    if _with(fields, record["name"], "bytes") == fields:
+        return record
+    inner: Any = "bytes"
+    for level in range(MAX_DEPTH, 0, -1):
+        name = f"{record['name']}{level}" if level > 1 else record["name"]
+        inner = {**record, "name": name, "fields": _with(fields, record["name"], inner)}
+    return inner
+
+
+def _with(kind: Any, name: str, inner: Any) -> Any:
+    """``kind`` with ``inner`` where it names ``name`` as a type."""
+    if isinstance(kind, list):
+        return [_with(member, name, inner) for member in kind]
+    if isinstance(kind, dict):
+        return {
+            key: _with(value, name, inner) if key in ("type", "items", "values") else value
+            for key, value in kind.items()
+        }
+    return inner if kind == name else kind
 
 
 @cache

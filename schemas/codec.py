@@ -6,7 +6,7 @@ that this installation knows, so old and new records read alike (streams.md §1)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 from io import BytesIO
 from typing import Any, TypeAlias
@@ -25,6 +25,9 @@ Registry: TypeAlias = Callable[[int], Schema | None]
 """Schema of a registry id, None for one it does not know."""
 
 CHANGE_SUBJECTS = ("surface", "transcript", "partials", "overview")
+
+SHALLOW = 4096
+"""Bytes of a body in which no record can nest deep enough to end fastavro's C stack."""
 
 # What fastavro and the buffer raise on bytes that are not what the schema says.
 _BAD_BODY = (
@@ -68,12 +71,15 @@ def read(
 
 def _body(body: bytes, schema: Schema, named: bool) -> Record | Refusal:
     latest = load().latest(schema.subject)
+    writer, reader = schema.parsed, latest.parsed
+    if len(body) > SHALLOW:
+        writer, reader = schema.guarded, latest.guarded
     stream = BytesIO(body)
     try:
         fields = schemaless_reader(
             stream,
-            schema.parsed,
-            None if schema is latest else latest.parsed,
+            writer,
+            None if writer is reader else reader,
             return_record_name=named,
             return_record_name_override=named,
         )
@@ -99,7 +105,7 @@ def decode_change(value: bytes, registry: Registry | None = None) -> changes.Cha
     """The change a value of an output topic was made from. ReadError: it cannot be read, or is
     none (a dead letter, a row of a kind added later)."""
     record = _expect(read(value, registry, named=True), CHANGE_SUBJECTS)
-    change: changes.Change = _struct(load().latest(record.schema.subject).source, record.fields)
+    change: changes.Change = _builder(record.schema.subject)(record.fields)
     return change
 
 
@@ -127,53 +133,55 @@ def _expect(record: Record | Refusal, subjects: tuple[str, ...]) -> Record:
 
 # --- dicts into the structs of operators.changes --------------------------------------------------
 
-
-def _struct(schema: Mapping[str, Any], fields: Mapping[str, Any]) -> Any:
-    """A record as the struct of its name: opaque JSON as Raw, arrays as tuples."""
-    struct = getattr(changes, schema["name"], None)
-    if struct is None:
-        raise ReadError(Refusal("unknown-schema", f"{schema['name']}: of a newer version"))
-    return struct(
-        **{
-            field["name"]: _value(field["type"], fields[field["name"]], "json" in field)
-            for field in schema["fields"]
-        }
-    )
-
-
-def _value(kind: Any, value: Any, opaque: bool) -> Any:
-    if value is None:
-        return None
-    if isinstance(kind, list):  # a record in a union of several comes with its name
-        if isinstance(value, tuple):
-            name, fields = value
-            return _struct(_records()[name.rpartition(".")[2]], fields)
-        return _value(kind[1], value, opaque)
-    if isinstance(kind, dict):
-        if kind["type"] == "array":
-            return tuple([_value(kind["items"], item, False) for item in value])
-        return _struct(kind, value) if kind["type"] == "record" else value
-    if kind in _records():
-        return _struct(_records()[kind], value)
-    return Raw(value.encode()) if opaque else value
+_Build: TypeAlias = Callable[[Any], Any]
 
 
 @cache
-def _records() -> dict[str, dict[str, Any]]:
-    """The named records inside the newest schemas of the change subjects."""
-    found: dict[str, dict[str, Any]] = {}
+def _builder(subject: str) -> _Build:
+    """Decoded fields of the newest schema of ``subject`` to its struct."""
+    return _record_builder(load().latest(subject).source, {})
 
-    def visit(kind: Any) -> None:
-        if isinstance(kind, list):
-            for branch in kind:
-                visit(branch)
-        elif isinstance(kind, dict) and kind["type"] == "record":
-            found[kind["name"]] = kind
-            for field in kind["fields"]:
-                visit(field["type"])
-        elif isinstance(kind, dict):
-            visit(kind.get("items"))
 
-    for subject in CHANGE_SUBJECTS:
-        visit(load().latest(subject).source)
-    return found
+def _record_builder(schema: dict[str, Any], known: dict[str, _Build]) -> _Build:
+    """A record to the struct of its name. ``known``: the builders of the records met before."""
+    name = schema["name"]
+    struct = getattr(changes, name, None)
+    plan: list[tuple[str, _Build]] = []
+
+    def build(fields: dict[str, Any]) -> Any:
+        if struct is None:
+            raise ReadError(Refusal("unknown-schema", f"{name}: of a newer version"))
+        values = []
+        for field, make in plan:  # no comprehension: 256 levels of nested calls are 256 frames less
+            values.append(make(fields[field]))
+        return struct(*values)
+
+    known[name] = build  # before its fields: it may hold itself
+    plan += [(f["name"], _value_builder(f["type"], "json" in f, known)) for f in schema["fields"]]
+    return build
+
+
+def _value_builder(kind: Any, opaque: bool, known: dict[str, _Build]) -> _Build:
+    if isinstance(kind, list):
+        branches = [_value_builder(branch, opaque, known) for branch in kind[1:]]
+        if len(branches) == 1:
+            some = branches[0]
+            return lambda value: None if value is None else some(value)
+        # A record in a union of several comes as (full name, fields).
+        return lambda value: value and known[value[0].rpartition(".")[2]](value[1])
+    if isinstance(kind, dict) and kind["type"] == "array":
+        item = _value_builder(kind["items"], False, known)
+        return lambda value: tuple(map(item, value))
+    if isinstance(kind, dict) and kind["type"] == "record":
+        return _record_builder(kind, known)
+    if isinstance(kind, str) and kind in known:
+        return known[kind]
+    return _raw if opaque else _itself
+
+
+def _raw(text: str) -> Raw:
+    return Raw(text.encode())
+
+
+def _itself(value: Any) -> Any:
+    return value

@@ -95,7 +95,9 @@ def test_a_missing_number_is_not_written_as_zero() -> None:
         compile_encoder(NUMBERS, {})(type("N", (), {"first": None, "last": None}))
 
 
-@pytest.mark.parametrize("kind", ["double", ["string", "null"], {"type": "fixed", "size": 2}, "Odd"])
+@pytest.mark.parametrize(
+    "kind", ["double", ["string", "null"], {"type": "fixed", "size": 2}, "Odd"]
+)
 def test_a_type_without_writer_is_refused_at_once(kind: Any) -> None:
     schema = {"type": "record", "name": "N", "fields": [{"name": "x", "type": kind}]}
     with pytest.raises(TypeError, match=r"no writer|begins with null"):
@@ -106,5 +108,5 @@ def test_memory_of_recent_numbers_is_bounded() -> None:
     write = compile_encoder(NUMBERS, {})
     for number in range(40_000):
         assert write(changes.GapData(0, number))[1:2]
-    tables = [cell for cell in write.__globals__.values() if isinstance(cell, dict)]  # type: ignore[attr-defined]
+    tables = [cell for cell in write.__globals__.values() if isinstance(cell, dict)]
     assert max(len(table) for table in tables) <= 1 << 14

@@ -43,6 +43,7 @@ class Block(msgspec.Struct):
     surrogate half that waits for its other half."""
 
     type: str
+    number: int = 0  #: counts the blocks of a step, also overwritten ones
     id: str | None = None
     name: str | None = None
     final: Raw | None = None
@@ -83,8 +84,8 @@ class Block(msgspec.Struct):
 class Step(msgspec.Struct):
     """One step; ``key`` is the seq of the event that made this record. ``row`` is the seq in the
     row's key once there is a row; ``sample`` the last usage sample of the running attempt, with the
-    totals generation it was added under; ``counted`` likewise for the row. ``announces``, ``tools``
-    and ``retries`` name the call ids, tool rows and retry rows that belong to the step."""
+    totals generation it was added under; ``counted`` likewise for the row. ``announces``
+    (call id, seq of the message), ``tools`` and ``retries`` (row keys) belong to the step."""
 
     key: int
     turn: int | None
@@ -107,9 +108,16 @@ class Step(msgspec.Struct):
     closed_at: tuple[int, int | None] = (0, None)
     reopened: bool = False
     counted: int = -1
-    announces: list[str] = []
+    opened: int = 0
+    announces: list[tuple[str, int]] = []
     tools: list[int] = []
     retries: list[int] = []
+
+    def new_block(self, index: int, kind: str) -> Block:
+        """A fresh block in that place."""
+        self.opened += 1
+        block = self.blocks[index] = Block(kind, self.opened)
+        return block
 
     def fork(self) -> Step:
         twin = copy(self)
@@ -144,13 +152,11 @@ class Step(msgspec.Struct):
             first_token_time=self.token_time,
         )
 
-    def token(self, time: int | None, turn: Turn) -> bool:
+    def token(self, time: int | None) -> bool:
         """The first token; whether this was it."""
         if self.token_seen:
             return False
         self.token_seen, self.token_time = True, time
-        if turn.started and self.step == turn.first_step:
-            turn.ttft_ms = elapsed(self.start_time, time)
         return True
 
 
@@ -245,7 +251,7 @@ class At(msgspec.Struct, frozen=True):
     last_time: int | None
 
 
-def take_chunk(step: Step, turn: Turn, chunk: Chunk | Run, at: At, out: Out) -> bool:
+def take_chunk(step: Step, chunk: Chunk | Run, at: At, out: Out) -> bool:
     """Fold one chunk into an open step; whether the row itself has to be published.
 
     Text that only lengthens a block goes out as growth instead."""
@@ -253,17 +259,16 @@ def take_chunk(step: Step, turn: Turn, chunk: Chunk | Run, at: At, out: Out) -> 
         step.first = (at.seq, at.time)
     match chunk:
         case TextDelta(index, kind, text):
-            return _grow(step, turn, (index, kind, text), at, out)
+            return _grow(step, (index, kind, text), at, out)
         case Run():
-            return _take_run(step, turn, chunk, at, out)
+            return _take_run(step, chunk, at, out)
         case ToolDelta(index, call_id, name, text):
             changed = _name_call(step, index, call_id, name, at)
             if name is not None or text:
-                changed |= step.token(at.time, turn)
-            return _grow(step, turn, (index, "tool-call", text), at, out, changed)
+                changed |= step.token(at.time)
+            return _grow(step, (index, "tool-call", text), at, out, changed)
         case BlockStart(index, kind):
-            step.blocks[index] = Block(kind)
-            _see(step, step.blocks[index], at.seq, at.time)
+            _see(step, step.new_block(index, kind), at.seq, at.time)
             return _has_row(step, at)
         case BlockEnd():
             return _end_block(step, chunk, at)
@@ -294,18 +299,19 @@ def _block(step: Step, index: int, kind: str, at: At) -> tuple[Block, bool]:
     block = step.blocks.get(index)
     if block is not None and block.type == kind:
         if block.final is not None:
-            block = step.blocks[index] = _reopen(block)
+            block = _reopen(step, index, block)
         return block, False
-    block = step.blocks[index] = Block(kind)
+    block = step.new_block(index, kind)
     _has_row(step, at)
     return block, True
 
 
-def _reopen(block: Block) -> Block:
+def _reopen(step: Step, index: int, block: Block) -> Block:
     """An ended block as open text, for a delta that comes after its end."""
     final = msgspec.json.decode(block.final or b"{}")
     text = final.get("arguments" if block.type == "tool-call" else "text")
-    opened = Block(block.type, block.id, block.name, nonblank=block.nonblank)
+    opened = step.new_block(index, block.type)
+    opened.id, opened.name, opened.nonblank = block.id, block.name, block.nonblank
     opened.append(text if isinstance(text, str) else "")
     return opened
 
@@ -322,7 +328,6 @@ def _name_call(step: Step, index: int, call_id: str | None, name: str | None, at
 
 def _grow(
     step: Step,
-    turn: Turn,
     delta: tuple[int, str, str],
     at: At,
     out: Out,
@@ -333,7 +338,7 @@ def _grow(
     changed |= opened
     if text:
         if not step.token_seen:
-            changed |= step.token(at.time, turn)
+            changed |= step.token(at.time)
         if not block.nonblank and kind != "tool-call" and not is_blank(text):
             block.nonblank = True
             changed |= _see(step, block, at.seq, at.time)
@@ -368,7 +373,7 @@ def _append(
     return False
 
 
-def _take_run(step: Step, turn: Turn, run: Run, at: At, out: Out) -> bool:
+def _take_run(step: Step, run: Run, at: At, out: Out) -> bool:
     """A packed row as one delta: its members decide first token and visibility one by one."""
     changed = False
     if run.kind == "tool-call":
@@ -379,7 +384,7 @@ def _take_run(step: Step, turn: Turn, run: Run, at: At, out: Out) -> bool:
         if step.token_seen and (block.nonblank or run.kind == "tool-call"):
             break
         if not step.token_seen and (text or run.name is not None):
-            changed |= step.token(run.times[k], turn)
+            changed |= step.token(run.times[k])
         if not block.nonblank and run.kind != "tool-call" and not is_blank(text):
             block.nonblank = True
             changed |= _see(step, block, at.seq + k if spread else at.seq, run.times[k])
@@ -393,8 +398,13 @@ def _take_run(step: Step, turn: Turn, run: Run, at: At, out: Out) -> bool:
 def _end_block(step: Step, chunk: BlockEnd, at: At) -> bool:
     """The final block overwrites what was gathered."""
     shown = chunk.type in ("text", "reasoning") and not chunk.blank
-    block = Block(chunk.type, chunk.call_id, chunk.name, chunk.block, nonblank=shown)
-    step.blocks[chunk.index] = block
+    block = step.new_block(chunk.index, chunk.type)
+    block.id, block.name, block.final, block.nonblank = (
+        chunk.call_id,
+        chunk.name,
+        chunk.block,
+        shown,
+    )
     if step.shown is not None and not any(held.visible for held in step.blocks.values()):
         step.shown = None
     _see(step, block, at.seq, at.time)
@@ -451,7 +461,7 @@ def settle(
     if not step.token_seen and stream is not None and stream.first_token_time is not None:
         token_time = stream.first_token_time
         if not step.settled:
-            step.token(token_time, turn)
+            step.token(token_time)
     usage = message.usage_raw or (stream.usage_raw if stream else None)
     place = RowPlace(
         "assistant",
@@ -482,7 +492,10 @@ def settle(
 
 
 def measure(step: Step, turn: Turn, sample: Usage | None, time: int | None) -> None:
-    """Decode time and tokens of a step's first final message (§5.6)."""
+    """First-token and decode figures of a step's first final message (§5.6); a step that never got
+    one has none."""
+    if turn.started and step.step == turn.first_step:
+        turn.ttft_ms = elapsed(step.start_time, step.token_time)
     decode = elapsed(step.token_time, time)
     if decode is not None and sample is not None and sample.has_output:
         turn.decode_ms = (turn.decode_ms or 0) + decode

@@ -17,7 +17,7 @@ from .out import Out, RowPlace
 from .table import Table
 
 
-class Command(msgspec.Struct, frozen=True):
+class Command(msgspec.Struct, frozen=True, array_like=True):
     """One command row; ``key`` is the seq in its key, ``marker`` the compaction row it carries."""
 
     key: int
@@ -56,6 +56,16 @@ class Commands:
         twin = Commands()
         twin.table, twin.by_id, twin.by_claim = self.table.fork(), self.by_id, self.by_claim
         return twin
+
+    def index(self) -> None:
+        """Build what can be looked up from the records (after a restore)."""
+        for key in sorted(self.table):
+            command = self.table[key]
+            held = self.by_id.get(command.command_id, ())
+            self.by_id = self.by_id.set(command.command_id, (*held, key))
+            if command.claim is not None:
+                claims = self.by_claim.get(command.claim, ())
+                self.by_claim = self.by_claim.set(command.claim, (*claims, key))
 
     def run(
         self,

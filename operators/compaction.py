@@ -25,7 +25,7 @@ from .table import Table
 from .totals import elapsed
 
 
-class Compaction(msgspec.Struct, frozen=True):
+class Compaction(msgspec.Struct, frozen=True, array_like=True):
     """One compaction row; ``key`` is the seq in its key. ``named``: one of its events names a
     command. ``cites``: its checkpoint cites the summary it carries. ``joined``: key of the command
     row that carries it now; ``shown``: where its own row was published last."""
@@ -79,10 +79,10 @@ class Compaction(msgspec.Struct, frozen=True):
         )
 
 
-class Summary(msgspec.Struct, frozen=True):
+class Summary(msgspec.Struct, frozen=True, array_like=True):
     """What a ``compaction/summary`` event said."""
 
-    seq: int
+    key: int
     compaction_id: str | None
     named: bool
     text: str | None
@@ -121,6 +121,22 @@ class Compactions:
         twin.by_id, twin.by_command, twin.by_summary = self.by_id, self.by_command, self.by_summary
         twin.running = self.running
         return twin
+
+    def index(self) -> None:
+        """Build what can be looked up from the records (after a restore)."""
+        for key in sorted(self.table):
+            row = self.table[key]
+            self._index_id(row)
+            if row.status == "running":
+                self.running = self.running.set(key, None)
+            if row.command_id is not None:
+                held = self.by_command.get(row.command_id, ())
+                self.by_command = self.by_command.set(row.command_id, (*held, key))
+            if row.summary_seq is not None:
+                carriers = self.by_summary.get(row.summary_seq, ())
+                self.by_summary = self.by_summary.set(row.summary_seq, (*carriers, key))
+        for seq in sorted(self.summaries):
+            self._index_summary(self.summaries[seq])
 
     def put(self, row: Compaction) -> None:
         self.table.put(row.key, row)
@@ -161,17 +177,18 @@ class Compactions:
         """``compaction/summary``: kept for the checkpoint that cites it. Returns the running rows
         that are manual because of it."""
         named = body.command_id is not None
-        self.keep_summary(
-            Summary(seq, body.compaction_id, named, body.text, body.item_count, body.token_count)
+        summary = Summary(
+            seq, body.compaction_id, named, body.text, body.item_count, body.token_count
         )
+        self.summaries.put(seq, summary)
+        self._index_summary(summary)
         return self._name(body.compaction_id) if named else []
 
-    def keep_summary(self, summary: Summary) -> None:
-        self.summaries.put(summary.seq, summary)
-        self.summary_seqs.append(summary.seq)
+    def _index_summary(self, summary: Summary) -> None:
+        self.summary_seqs.append(summary.key)
         if summary.compaction_id is not None:
             held = self.summaries_of.get(summary.compaction_id, ())
-            self.summaries_of = self.summaries_of.set(summary.compaction_id, (*held, summary.seq))
+            self.summaries_of = self.summaries_of.set(summary.compaction_id, (*held, summary.key))
 
     def _name(self, compaction_id: str | None) -> list[Compaction]:
         """The rows of an id become manual; those that were not."""
@@ -277,7 +294,7 @@ class Compactions:
         return None if any(row.cites for row in carriers) else self.summaries[seqs[0]]
 
     def _rob(self, summary: Summary) -> list[Compaction]:
-        rows = [self.table[key] for key in self.by_summary.get(summary.seq, ())]
+        rows = [self.table[key] for key in self.by_summary.get(summary.key, ())]
         robbed = [self._carry(row, None) for row in rows if not row.cites]
         for row in robbed:
             self.put(row)
@@ -292,12 +309,12 @@ class Compactions:
             return msgspec.structs.replace(
                 row, summary=None, summary_seq=None, item_count=None, token_count=None
             )
-        held = self.by_summary.get(summary.seq, ())
-        self.by_summary = self.by_summary.set(summary.seq, (*held, row.key))
+        held = self.by_summary.get(summary.key, ())
+        self.by_summary = self.by_summary.set(summary.key, (*held, row.key))
         return msgspec.structs.replace(
             row,
             summary=summary.text,
-            summary_seq=summary.seq,
+            summary_seq=summary.key,
             item_count=summary.item_count,
             token_count=summary.token_count,
         )

@@ -19,7 +19,7 @@ MAX_DEPTH = 256
 INTERRUPTED_ERROR = Raw(b'{"name":"Interrupted","code":"interrupted"}')
 
 
-class Sub(msgspec.Struct, frozen=True):
+class Sub(msgspec.Struct, frozen=True, array_like=True):
     """One nested call; ``root`` is the key of its root's row, ``parent`` a call id."""
 
     key: int
@@ -35,10 +35,10 @@ class Sub(msgspec.Struct, frozen=True):
     end_seq: int | None = None
 
 
-class Waiting(msgspec.Struct, frozen=True):
+class Waiting(msgspec.Struct, frozen=True, array_like=True):
     """A dispatch whose root has no row yet."""
 
-    seq: int
+    key: int
     body: Dispatch
 
 
@@ -59,6 +59,17 @@ class Nested:
         twin.subs, twin.by_id, twin.of_root = self.subs.fork(), self.by_id, self.of_root
         twin.waiting, twin.waiting_for = self.waiting.fork(), self.waiting_for
         return twin
+
+    def index(self) -> None:
+        """Build what can be looked up from the records (after a restore)."""
+        for key in sorted(self.subs):
+            sub = self.subs[key]
+            self.by_id = self.by_id.set((sub.root, sub.id), key)
+            self.of_root = self.of_root.set(sub.root, (*self.of_root.get(sub.root, ()), key))
+        for key in sorted(self.waiting):
+            root_id = self.waiting[key].body.root_call_id or ""
+            held = self.waiting_for.get(root_id, ())
+            self.waiting_for = self.waiting_for.set(root_id, (*held, key))
 
     def wait(self, root_id: str, seq: int, body: Dispatch) -> None:
         self.waiting.put(seq, Waiting(seq, body))

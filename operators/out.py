@@ -32,7 +32,7 @@ class Describes(Protocol):
     def overview(self) -> SessionOverview: ...
 
 
-class RowPlace(Struct, frozen=True):
+class RowPlace(Struct, frozen=True, array_like=True):
     """Everything of a row but its data: ``rev`` is the seq of the event that changed it."""
 
     kind: str

@@ -3,6 +3,9 @@ and ``session.py`` introduce them."""
 
 from __future__ import annotations
 
+from immutables import Map
+from msgspec import Struct
+
 from .assistant import Step, Steps
 from .commands import Commands
 from .compaction import Compactions
@@ -15,6 +18,15 @@ from .surface import Surface
 from .tools import Boundary, Tools
 from .totals import Totals, add
 from .turns import Turn, Turns
+
+
+class Segments(Struct, frozen=True):
+    """What the last snapshot of a session holds besides its head: small segments inside the head,
+    and the names of those saved by themselves. Kept here for whoever saves (schemas/snapshot.py)."""
+
+    inline: Map[str, bytes] = Map()
+    apart: Map[str, None] = Map()
+    pieces: Map[int, frozenset[str]] = Map()  #: sealed text saved apart, by segment of steps
 
 
 class Rooms:
@@ -37,6 +49,7 @@ class Rooms:
         self.last_end: str | None = None  # reason of the last turn/end
         self.seed_cut: int | None = None  # seedLength not reached yet
         self.inherited_until: int | None = None
+        self.segments = Segments()
         self.order = Order()
         self.surface = Surface()
         self.turns = Turns()

@@ -114,7 +114,7 @@ class Session(Rooms):
         elif kind is Unknown:
             plan = self._check_unknown(event)
         if plan.__class__ is Refusal:
-            self._refuse(plan, event, out)  # type: ignore[arg-type]
+            self._refuse(plan, event, out)
             return
         out.changed = True
         self.as_of_seq = seq + event.count - 1

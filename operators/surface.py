@@ -34,7 +34,7 @@ Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment
 
 
-class Node(Struct, frozen=True):
+class Node(Struct, frozen=True, array_like=True):
     key: Key
     seq: int
     type: str
@@ -44,6 +44,9 @@ class Node(Struct, frozen=True):
 class Refusal(Struct, frozen=True):
     reason: str
     message: str
+
+
+_EMPTY = Refusal("sources-empty", "sourceEventSeqs is empty")
 
 
 class Plan(Struct, frozen=True):
@@ -103,6 +106,12 @@ class Surface:
                 if first <= node.key <= last:
                     yield node
 
+    def put_segment(self, number: int, nodes: tuple[Node, ...]) -> None:
+        """Set what a segment holds, as it was saved."""
+        self._hold(number, nodes)
+        self.size += len(nodes)
+        self.dirty.discard(number)
+
     # --- deciding -----------------------------------------------------------------------------
 
     def plan(self, event: Event, unseen: Callable[[int], bool]) -> Plan | Refusal:
@@ -147,6 +156,8 @@ class Surface:
         self, event: Event, marker: Replace, start: Node | None, end: Node | None
     ) -> Plan | Refusal:
         """An endpoint was never seen: what is cited between the known ones goes (§7)."""
+        if isinstance(event.sources, Sources) and not event.sources.count:
+            return _EMPTY
         known = [node.seq for node in (start, end) if node]
         if missing := _uncited(known, event.sources):
             return _missing(missing)
@@ -266,9 +277,9 @@ def _check_sources(event: Event) -> Refusal | None:
         return Refusal(sources.reason, sources.message)
     if sources is None:
         return None
-    empty_allowed = isinstance(event.body, AssistantMessage) and isinstance(event.marker, Append)
-    if not sources.count and not empty_allowed:
-        return Refusal("sources-empty", "sourceEventSeqs is empty")
+    # an assistant message may say that it has no chunks; a replacement then misses what it shadows
+    if not sources.count and not isinstance(event.body, AssistantMessage):
+        return _EMPTY
     if sources.highest >= event.seq:
         return Refusal("sources-not-earlier", f"source {sources.highest} is not earlier")
     return None

@@ -21,7 +21,7 @@ INTERRUPTED_RANK = -80
 Boundary = tuple[int, int | None]  #: seq and time of the event that closed a step or turn
 
 
-class Tool(msgspec.Struct, frozen=True):
+class Tool(msgspec.Struct, frozen=True, array_like=True):
     """One tool row; ``key`` is the seq in its key. ``logged``: its result is in the log, not a
     stand-in for an interruption."""
 
@@ -217,7 +217,7 @@ class Tools:
     def _attach_waiting(self, tool: Tool, boundary: Boundary | None, rev: int, out: Out) -> None:
         waited = self.nested.arrived(tool.call_id)
         for dispatch in waited:
-            if not self.dispatch(dispatch.seq, dispatch.body, tool, boundary):
+            if not self.dispatch(dispatch.key, dispatch.body, tool, boundary):
                 out.dropped_dispatches += 1
         if waited:
             self.publish(tool, rev, out)

@@ -31,7 +31,7 @@ def usage_data(usage: Usage) -> UsageData:
     )
 
 
-class Clock(Struct, frozen=True):
+class Clock(Struct, frozen=True, array_like=True):
     """The open step and the pending calls that model and tool time are read from (readers.md §2)."""
 
     turn: int | None = None

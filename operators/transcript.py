@@ -112,7 +112,7 @@ def on_assistant(rooms: Rooms, event: Event, body: AssistantMessage, out: Out) -
     for call_id in body.calls:
         rooms.tools.announce_late(event.seq, *place, call_id, out)
     rooms.tools.announce(event.seq, *place, body.calls)
-    step.announces += body.calls
+    step.announces += [(call_id, event.seq) for call_id in body.calls]
 
 
 def on_chunk(rooms: Rooms, event: Event, body: AssistantChunk, out: Out) -> None:
@@ -135,7 +135,7 @@ def on_chunk(rooms: Rooms, event: Event, body: AssistantChunk, out: Out) -> None
         at = At(seq, event.time, seq + event.count - 1, chunk.times[-1])
     else:
         at = At(seq, event.time, seq, event.time)
-    if assistant.take_chunk(step, turn, chunk, at, out):
+    if assistant.take_chunk(step, chunk, at, out):
         _publish(rooms, step, at.last_seq, out)
 
 
@@ -154,7 +154,7 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
         if isinstance(record.chunk, Run):
             time = record.chunk.times[0]
         at = At(event.seq, time, event.seq, time)
-        assistant.take_chunk(step, turn, record.chunk, at, silent)
+        assistant.take_chunk(step, record.chunk, at, silent)
     if step.row is not None:
         _publish(rooms, step, event.seq, out)
 

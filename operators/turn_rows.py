@@ -133,7 +133,7 @@ def _forget(rooms: Rooms, turn: Turn) -> None:
         assert step is not None
         rooms.tools.forget(step.tools)
         rooms.retries.forget(step.retries)
-        for call_id in step.announces:
+        for call_id, _ in step.announces:
             said = rooms.tools.announced.get(call_id)
             if said is not None and said.turn == turn.number:
                 rooms.tools.announced = rooms.tools.announced.delete(call_id)

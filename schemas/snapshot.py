@@ -1,0 +1,349 @@
+"""A session's state as bytes: a head and segments, versioned (streams.md §1, topic ``state``).
+
+The head (segment ``""``) is JSON and holds everything small; it is saved with every batch. Longer
+things are cut into segments of neighbouring seqs: small ones ride inside the head until it would
+grow past ``INLINE`` bytes, then the largest are saved apart. A segment is saved again only when
+something in it changed, so what a batch saves does not grow with the session.
+
+Opaque JSON is inlined as it is, so nothing is parsed and written again. Indexes are not saved;
+``load`` builds them from the records.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from operators.assistant import Step
+from operators.commands import Command
+from operators.compaction import Compaction, Summary
+from operators.events import NULL, Header, Usage
+from operators.nested import Sub, Waiting
+from operators.retries import Chain
+from operators.rooms import Segments
+from operators.session import Session
+from operators.table import Table
+from operators.tools import Announcement, Tool
+from operators.totals import Clock
+from operators.turns import Turn
+
+from .nullable import reader_of
+from .snapshot_parts import load_step, load_surface, pieces_of, save_step, save_surface
+
+__all__ = ["HEAD", "SnapshotError", "load", "save"]
+
+HEAD = ""
+VERSION = 1
+INLINE = 8192  #: bytes of segments inside the head; beyond it the largest are saved apart
+
+_encode = msgspec.json.Encoder().encode
+
+
+class SnapshotError(ValueError):
+    """A snapshot that cannot be read; the state has to be folded again from the events."""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """The head. Fields are only ever added, with a default; anything else is a new version."""
+
+    version: int
+    session: str | None
+    epoch: int
+    next_seq: int
+    start: int | None
+    gaps: list[tuple[int, int]]
+    digest_seqs: list[tuple[int, int]]
+    digests: bytes
+    header: Header | None
+    as_of_seq: int | None
+    last_time: int | None
+    shapes: int
+    quality: dict[str, int]
+    title: str | None
+    provider: str | None
+    model: str | None
+    context_window: int | None
+    prompt_tokens: int | None
+    last_end: str | None
+    seed_cut: int | None
+    inherited_until: int | None
+    generation: int
+    open_turn: int | None
+    open_step: int | None
+    closed: list[tuple[int, int]]
+    turns: list[Turn]
+    inbox: tuple[tuple[str | None, ...], tuple[str | None, ...], tuple[str, ...]]
+    totals: dict[str, Any]
+    apart: int
+    inline: dict[str, msgspec.Raw]
+
+
+_head_decoder = msgspec.json.Decoder(_Head)
+
+#: Tables by the letter their segments start with: how to find one and what its records are.
+_TABLES: dict[str, type] = {
+    "t": Tool,
+    "n": Sub,
+    "w": Waiting,
+    "r": Chain,
+    "c": Compaction,
+    "m": Summary,
+    "k": Command,
+}
+_READERS: dict[str, Callable[[bytes], list[Any]]] = {letter: reader_of(record) for letter, record in _TABLES.items()}
+
+
+def _tables(session: Session) -> dict[str, Table[Any]]:
+    return {
+        "t": session.tools.table,
+        "n": session.tools.nested.subs,
+        "w": session.tools.nested.waiting,
+        "r": session.retries.table,
+        "c": session.compactions.table,
+        "m": session.compactions.summaries,
+        "k": session.commands.table,
+    }
+
+
+# --- saving ---------------------------------------------------------------------------------------
+
+
+def save(session: Session) -> dict[str, bytes | None]:
+    """What changed since the last save, by segment name; None is a segment that is gone.
+
+    The head is always there. Marks the session saved, so it must be the staged copy whose batch is
+    about to be delivered: a failed batch drops it, and the original still knows what it owes."""
+    session.steps.rest()
+    changed: dict[str, bytes | None] = dict(_changed_segments(session))
+    inline, apart = session.segments.inline, session.segments.apart
+    records: dict[str, bytes | None] = {}
+    for name, value in changed.items():
+        if name in apart:
+            records[name] = value
+            if value is None:
+                apart = apart.delete(name)
+        elif name.startswith("x") and value is not None:  # a sealed piece never changes
+            records[name] = value
+            apart = apart.set(name, None)
+        elif value is not None:
+            inline = inline.set(name, value)
+        elif name in inline:
+            inline = inline.delete(name)
+    size = sum(map(len, inline.values()))
+    if size > INLINE:
+        for name in sorted(inline, key=lambda held: -len(inline[held])):
+            if size <= INLINE // 2:
+                break
+            records[name] = inline[name]
+            size -= len(inline[name])
+            inline, apart = inline.delete(name), apart.set(name, None)
+    session.segments = Segments(inline, apart, session.segments.pieces)
+    records[HEAD] = _encode(_head(session))
+    return records
+
+
+def _changed_segments(session: Session) -> Iterator[tuple[str, bytes | None]]:
+    """Encoded segments that changed; clears the marks."""
+    for letter, table in _tables(session).items():
+        for number in table.dirty:
+            rows = table.segment(number)
+            yield f"{letter}{number}", _encode([row for _, row in rows]) if rows else None
+        table.dirty.clear()
+    for number in session.surface.dirty:
+        nodes = session.surface.segments.get(number)
+        yield f"s{number}", _encode(save_surface(nodes)) if nodes else None
+    session.surface.dirty.clear()
+    yield from _changed_steps(session)
+
+
+def _changed_steps(session: Session) -> Iterator[tuple[str, bytes | None]]:
+    table = session.steps.table
+    for number in table.dirty:
+        rows = table.segment(number)
+        yield f"p{number}", _encode([save_step(step) for _, step in rows]) if rows else None
+        wanted = {name: text for _, step in rows for name, text in pieces_of(step)}
+        held = session.segments.pieces.get(number, frozenset())
+        for name in sorted(held - wanted.keys()):
+            yield name, None
+        for name in sorted(wanted.keys() - held):
+            yield name, wanted[name].encode("utf-8", "surrogatepass")
+        if held != wanted.keys():
+            pieces = session.segments.pieces.set(number, frozenset(wanted))
+            session.segments = msgspec.structs.replace(session.segments, pieces=pieces)
+    table.dirty.clear()
+
+
+def _head(session: Session) -> _Head:
+    order, turns, totals = session.order, session.turns, session.totals
+    header = session.header
+    return _Head(
+        VERSION,
+        session.session,
+        session.epoch,
+        order.next_seq,
+        order.start,
+        order.gaps,
+        _runs(list(order.digests)),
+        struct.pack(f"<{len(order.digests)}Q", *order.digests.values()),
+        msgspec.structs.replace(header, raw=NULL) if header else None,
+        session.as_of_seq,
+        session.last_time,
+        session.shapes,
+        session.quality,
+        session.title,
+        session.provider,
+        session.model,
+        session.context_window,
+        session.prompt_tokens,
+        session.last_end,
+        session.seed_cut,
+        session.inherited_until,
+        session.surface.generation,
+        turns.open_turn,
+        turns.open_step,
+        turns.closed,
+        [msgspec.structs.replace(turn, steps=[]) for turn in turns],
+        (session.inbox.next_turn, session.inbox.next_step, tuple(sorted(session.inbox.claims))),
+        {
+            "generation": totals.generation,
+            "cut": totals.cut,
+            "counts": totals.counts,
+            "usage": totals.usage,
+            "compaction_usage": totals.compaction_usage,
+            "model_ms": totals.model_ms,
+            "tool_ms": totals.tool_ms,
+            "open_step": totals.open_step,
+            "pending": dict(totals.pending),
+        },
+        len(session.segments.apart),
+        {name: msgspec.Raw(value) for name, value in session.segments.inline.items()},
+    )
+
+
+def _runs(seqs: list[int]) -> list[tuple[int, int]]:
+    """Seqs as (first, count) of neighbours, in order."""
+    runs: list[tuple[int, int]] = []
+    for seq in seqs:
+        if runs and runs[-1][0] + runs[-1][1] == seq:
+            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
+        else:
+            runs.append((seq, 1))
+    return runs
+
+
+# --- loading --------------------------------------------------------------------------------------
+
+
+def load(session_id: str, segments: Mapping[str, bytes]) -> Session:
+    """The session whose last saved segments these are.
+
+    Raises :class:`SnapshotError` when they are of a newer version, torn or incomplete."""
+    try:
+        return _load(session_id, segments)
+    except SnapshotError:
+        raise
+    except (KeyError, ValueError, TypeError, msgspec.MsgspecError, struct.error) as error:
+        raise SnapshotError(
+            f"snapshot of session {session_id!r} cannot be read: {error}"
+        ) from error
+
+
+def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
+    version = msgspec.json.decode(segments[HEAD], type=_Version).version
+    if version > VERSION:
+        raise SnapshotError(
+            f"snapshot of session {session_id!r} is version {version}, this program reads up to "
+            f"{VERSION}: run the newer program, or delete the state to fold it again"
+        )
+    head = _head_decoder.decode(segments[HEAD])
+    apart = [name for name in segments if name != HEAD]
+    if len(apart) != head.apart:
+        raise SnapshotError(
+            f"snapshot of session {session_id!r} has {len(apart)} segments where its head "
+            f"counts {head.apart}"
+        )
+    session = Session(head.session, head.epoch)
+    _load_head(session, head)
+    inline = {name: bytes(value) for name, value in head.inline.items()}
+    for name, value in sorted({**inline, **segments}.items()):
+        if name != HEAD and name[0] != "x":
+            _load_segment(session, name, value, segments)
+    _index(session)
+    kept = Segments()
+    session.segments = Segments(kept.inline.update(inline), kept.apart.update(dict.fromkeys(apart)))
+    return session
+
+
+class _Version(msgspec.Struct):
+    version: int
+
+
+def _load_head(session: Session, head: _Head) -> None:
+    for name in (
+        "header as_of_seq last_time shapes quality title provider model context_window "
+        "prompt_tokens last_end seed_cut inherited_until"
+    ).split():
+        setattr(session, name, getattr(head, name))
+    order = session.order
+    order.next_seq, order.start, order.gaps = head.next_seq, head.start, head.gaps
+    seqs = [seq for first, count in head.digest_seqs for seq in range(first, first + count)]
+    order.digests = dict(zip(seqs, struct.unpack(f"<{len(seqs)}Q", head.digests), strict=True))
+    session.surface.generation = head.generation
+    turns = session.turns
+    turns.open_turn, turns.open_step, turns.closed = head.open_turn, head.open_step, head.closed
+    turns.records = {turn.number: turn for turn in head.turns}
+    inbox = session.inbox
+    inbox.next_turn, inbox.next_step = head.inbox[0], head.inbox[1]
+    inbox.claims = inbox.claims.update(dict.fromkeys(head.inbox[2]))
+    totals, saved = session.totals, head.totals
+    for name in ("generation", "cut", "counts", "model_ms", "tool_ms"):
+        setattr(totals, name, saved[name])
+    totals.usage = msgspec.convert(saved["usage"], Usage)
+    totals.compaction_usage = msgspec.convert(saved["compaction_usage"], Usage)
+    totals.open_step = msgspec.convert(saved["open_step"], Clock)
+    totals.pending = totals.pending.update(saved["pending"])
+
+
+def _load_segment(session: Session, name: str, value: bytes, all_: Mapping[str, bytes]) -> None:
+    letter, number = name[0], int(name[1:])
+    if letter == "s":
+        load_surface(session.surface, number, value)
+    elif letter == "p":
+        for step in load_step(value, all_):
+            session.steps.table.rows = session.steps.table.rows.set(step.key, step)
+    else:
+        table = _tables(session)[letter]
+        table.rows = table.rows.update((row.key, row) for row in _READERS[letter](value))
+
+
+def _index(session: Session) -> None:
+    """Everything that can be looked up, from the records, in log order."""
+    _index_steps(session)
+    tools = session.tools
+    for key in sorted(tools.table):
+        tool = tools.table[key]
+        tools.by_id = tools.by_id.set(tool.call_id, (*tools.by_id.get(tool.call_id, ()), key))
+        if tool.call_seq is not None and not tool.logged:
+            held = tools.unpaired.get(tool.call_id, ())
+            tools.unpaired = tools.unpaired.set(tool.call_id, (*held, key))
+    tools.nested.index()
+    for key in sorted(session.retries.table):
+        chain = session.retries.table[key]
+        session.retries.by_id = session.retries.by_id.set(chain.retry_id, key)
+    session.compactions.index()
+    session.commands.index()
+
+
+def _index_steps(session: Session) -> None:
+    tools, steps = session.tools, session.steps
+    said: list[tuple[int, str, Step]] = []
+    for key in sorted(steps.table):
+        step = steps.table[key]
+        steps.index = steps.index.set((step.turn, step.step), key)
+        session.turns.records[step.turn].steps.append(key)
+        said += [(seq, call_id, step) for call_id, seq in step.announces]
+    for seq, call_id, step in sorted(said, key=lambda entry: entry[0]):
+        tools.announced = tools.announced.set(call_id, Announcement(seq, step.turn, step.step))

@@ -1,0 +1,144 @@
+"""The parts of a snapshot whose saved form is not their form in memory: surface nodes and steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Any
+
+import msgspec
+
+from operators.assistant import Block, Step
+from operators.surface import Node, Surface
+from operators.table import SHIFT
+
+from .nullable import reader_of
+
+_TYPES = {
+    "u": "user/message",
+    "a": "assistant/message",
+    "t": "tool/result",
+    "s": "system/message",
+    "d": "developer/message",
+}
+_encode = msgspec.json.Encoder().encode
+_LETTERS = {name: letter for letter, name in _TYPES.items()}
+
+
+def save_surface(nodes: tuple[Node, ...]) -> list[tuple[Any, ...]]:
+    """One segment of nodes: ``(seq, type letter[, identity[, order key]])``, trailing parts left
+    out where they say nothing."""
+    return [_save_node(node) for node in nodes]
+
+
+def _save_node(node: Node) -> tuple[Any, ...]:
+    letter = _LETTERS[node.type]
+    if node.key != node.seq:
+        key = node.key if isinstance(node.key, int) else str(node.key)
+        return node.seq, letter, node.identity, key
+    return (node.seq, letter, node.identity) if node.identity else (node.seq, letter)
+
+
+def load_surface(surface: Surface, number: int, value: bytes) -> None:
+    nodes = []
+    for seq, letter, *rest in msgspec.json.decode(value):
+        key = rest[1] if len(rest) > 1 else seq
+        node = Node(
+            Fraction(key) if isinstance(key, str) else key,
+            seq,
+            _TYPES[letter],
+            rest[0] if rest else 0,
+        )
+        nodes.append(node)
+        if node.key != seq:
+            surface.moved = surface.moved.set(seq, node.key)
+    surface.put_segment(number, tuple(nodes))
+
+
+class _Block(msgspec.Struct, array_like=True):
+    """A block without its sealed pieces (``pieces`` of them, saved apart). ``tail`` is UTF-8 with
+    surrogate halves allowed, as bytes, when it is no plain text."""
+
+    index: int
+    type: str
+    number: int
+    id: str | None
+    name: str | None
+    final: msgspec.Raw | None
+    pieces: int
+    tail: str | None
+    odd_tail: bytes | None
+    size: int
+    hold: int
+    nonblank: bool
+
+
+class _Step(msgspec.Struct):
+    step: Step
+    blocks: list[msgspec.Raw]
+
+
+_read_block = reader_of(_Block)
+_read_steps = reader_of(_Step)
+
+
+def save_step(step: Step) -> _Step:
+    return _Step(
+        msgspec.structs.replace(step, blocks={}),
+        [msgspec.Raw(_encode([_save_block(*item)])) for item in step.blocks.items()],
+    )
+
+
+def _save_block(index: int, block: Block) -> _Block:
+    odd = any("\ud800" <= char <= "\udfff" for char in block.tail)
+    return _Block(
+        index,
+        block.type,
+        block.number,
+        block.id,
+        block.name,
+        block.final,
+        len(block.sealed),
+        None if odd else block.tail,
+        block.tail.encode("utf-8", "surrogatepass") if odd else None,
+        block.size,
+        ord(block.hold) if block.hold else 0,
+        block.nonblank,
+    )
+
+
+def pieces_of(step: Step) -> Iterator[tuple[str, str]]:
+    """Names and texts of a step's sealed pieces; a name is used for one text only."""
+    for block in step.blocks.values():
+        for at, text in enumerate(block.sealed):
+            yield _piece(step.key, block.number, at), text
+
+
+def _piece(key: int, number: int, at: int) -> str:
+    return f"x{key >> SHIFT}.{key}.{number}.{at}"
+
+
+def load_step(value: bytes, segments: Mapping[str, bytes]) -> list[Step]:
+    """The steps of one segment, with their sealed text from ``segments``."""
+    steps = []
+    for saved in _read_steps(value):
+        step = saved.step
+        for (block,) in map(_read_block, saved.blocks):
+            names = (_piece(step.key, block.number, at) for at in range(block.pieces))
+            tail = block.tail
+            if tail is None:
+                tail = (block.odd_tail or b"").decode("utf-8", "surrogatepass")
+            step.blocks[block.index] = Block(
+                block.type,
+                block.number,
+                block.id,
+                block.name,
+                block.final,
+                tuple(segments[name].decode("utf-8", "surrogatepass") for name in names),
+                tail,
+                block.size,
+                chr(block.hold) if block.hold else "",
+                block.nonblank,
+            )
+        steps.append(step)
+    return steps

@@ -80,6 +80,9 @@ COMMITTED_TIMEOUT_S: Final = 15.0
 #: A member that sends no heartbeat loses its partitions after this.
 SESSION_TIMEOUT_MS: Final = 10_000
 
+#: A member hears of a rebalance with its next heartbeat, and moving a partition takes two of them.
+HEARTBEAT_MS: Final = 1_000
+
 #: Reading a topic without any progress; longer than a transaction may stay open.
 READ_STALL_S: Final = 30.0
 

@@ -89,9 +89,9 @@ class Source(Protocol):
         partition is no longer ours."""
         ...
 
-    def behind(self) -> int:
+    def behind(self) -> int | None:
         """Offsets between the positions of the started partitions and their ends, as readable
-        now; 0 when all is read."""
+        now; 0 when all is read. None while the group is dealing out partitions."""
         ...
 
     def close(self) -> None:

@@ -1,0 +1,212 @@
+"""One batch of input records folded: the entry that every runner calls (streams.md §5).
+
+``fold_batch`` is ``render(advance(read(records), states))``, and those three are the stages of the
+graph in ``wiring.py``:
+
+    records ─▶ read ─▶ lines ─▶ advance ─▶ staged sessions and changes ─▶ render ─▶ records
+
+Pure: no IO, no clock; ``states`` is only read. A failed batch is undone by dropping its result.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Protocol
+
+from msgspec import Struct
+
+from operators.changes import Change, Refused, TranscriptRow
+from operators.events import Event, Fault, Header, Line
+from operators.session import Out, Session, enter_epoch
+from schemas import snapshot
+from schemas.inbound import read_value
+from schemas.outbound import KEY_SEPARATOR, encode, subject_of
+
+from . import limits
+from .deadletter import Refusal, dead_letter
+from .ports import Headers, InRecord, OutRecord, Segment
+from .state import state_key
+
+CURRENT = -1  #: epoch of a record that does not say a valid one: whichever its session is in
+
+
+class SessionStates(Protocol):
+    """Where the committed sessions are read; a plain ``dict`` will do."""
+
+    def get(self, session: str, /) -> Session | None: ...
+
+
+class ReadRecord(Struct, frozen=True, gc=False):
+    """One input record as read; ``session`` None when its key names none."""
+
+    record: InRecord
+    session: str | None
+    epoch: int
+    line: Line
+
+
+class Touched(Struct):
+    """One session of the batch: its staged state and what has changed in it so far. ``left`` are
+    the saved segments of a generation that ended."""
+
+    partition: int
+    state: Session
+    out: Out
+    left: frozenset[str] = frozenset()
+
+
+class Advanced(Struct, frozen=True):
+    """All records folded. ``refused`` in the order of the input."""
+
+    touched: dict[str, Touched]
+    refused: list[tuple[InRecord, Refusal]]
+    counts: Counter[str]
+
+
+class BatchResult(Struct, frozen=True):
+    """What a batch does, to be published and kept in one step or not at all.
+
+    ``outputs`` in publishing order: each session's changes and then its state records, sessions by
+    their first record, dead letters last. ``states`` and ``segments`` hold the sessions that
+    changed. ``counts``: ``records``, ``stale`` (an epoch that has passed), ``redelivered``,
+    ``refused.<reason>``."""
+
+    outputs: list[OutRecord]
+    states: dict[str, Session]
+    segments: list[Segment]
+    counts: Counter[str]
+
+
+def fold_batch(records: Iterable[InRecord], states: SessionStates) -> BatchResult:
+    """Fold ``records`` (of one partition, in offset order) onto the sessions of ``states``.
+
+    The outputs go to the records' own partition. Any bytes are taken; nothing is raised for what a
+    record may hold. Two batches in a row give what one does, but for coalescing."""
+    return render(advance(read(records), states))
+
+
+# --- bytes -> lines -------------------------------------------------------------------------------
+
+
+def read(records: Iterable[InRecord]) -> list[ReadRecord]:
+    """What each record says by itself: its session, its epoch, its line."""
+    return [_read(record) for record in records]
+
+
+def _read(record: InRecord) -> ReadRecord:
+    try:
+        session = (record.key or b"").decode()
+    except UnicodeDecodeError as error:
+        return _unowned(record, f"the key is not UTF-8: {error.reason} at byte {error.start}")
+    if not session:
+        return _unowned(record, "the record has no key")
+    epoch = _epoch(record.headers)
+    if epoch is None:
+        message = "the header `epoch` is no decimal number from 0 to 2^31 - 1"
+        return ReadRecord(record, session, CURRENT, Fault("bad-envelope", message))
+    if record.value is None:
+        return ReadRecord(record, session, epoch, Fault("not-json", "the record has no value"))
+    line = read_value(record.value)
+    if type(line) is Header and line.session != session:
+        message = f"a log header of session {line.session!r} under the key {session!r}"
+        line = Fault("key-mismatch", message)
+    return ReadRecord(record, session, epoch, line)
+
+
+def _unowned(record: InRecord, message: str) -> ReadRecord:
+    return ReadRecord(record, None, CURRENT, Fault("no-session", message))
+
+
+def _epoch(headers: Headers) -> int | None:
+    """The last ``epoch`` header, 0 without one, None if it is malformed."""
+    value: bytes | None = b"0"
+    for key, text in headers:
+        if key == "epoch":
+            value = text
+    if value == b"0":
+        return 0
+    if value is None or not value.isdigit() or len(value) > 20:
+        return None
+    epoch = int(value)
+    return epoch if epoch <= limits.MAX_EPOCH else None
+
+
+# --- lines -> staged states and changes -----------------------------------------------------------
+
+
+def advance(lines: Iterable[ReadRecord], states: SessionStates) -> Advanced:
+    """Fold every line into a fork of its session; ``states`` stays as it is."""
+    folded = Advanced({}, [], Counter())
+    for line in lines:
+        folded.counts["records"] += 1
+        if line.session is None:
+            assert isinstance(line.line, Fault)
+            refusal = Refusal(line.line.reason, line.line.message)
+            folded.refused.append((line.record, refusal))
+        else:
+            _take(folded, line, line.session, states)
+    return folded
+
+
+def _take(folded: Advanced, item: ReadRecord, session: str, states: SessionStates) -> None:
+    touched = folded.touched.get(session)
+    if touched is None:
+        state = states.get(session)
+        state = Session(session) if state is None else state.fork()
+        touched = folded.touched[session] = Touched(item.record.partition, state, Out())
+    if item.epoch not in (CURRENT, touched.state.epoch):
+        entered = enter_epoch(touched.state, item.epoch, touched.out)
+        if entered is None:
+            folded.counts["stale"] += 1
+            return
+        touched.left |= frozenset(touched.state.segments.apart)
+        touched.state = entered
+    state, out, line = touched.state, touched.out, item.line
+    if type(line) is Event and line.seq + line.count <= state.next_seq:
+        folded.counts["redelivered"] += 1  # or late: then it is refused as well
+    before = len(out.refused)
+    state.take(line, out)
+    for refused in out.refused[before:]:
+        refusal = Refusal(refused.reason, refused.message, session, refused.seq)
+        folded.refused.append((item.record, refusal))
+
+
+# --- changes -> records ---------------------------------------------------------------------------
+
+
+def render(folded: Advanced) -> BatchResult:
+    """Changes and states as records, ready to send."""
+    result = BatchResult([], {}, [], folded.counts)
+    for session, touched in folded.touched.items():
+        if touched.out.changed:
+            _publish(result, session, touched)
+    for record, refusal in folded.refused:
+        result.outputs.append(dead_letter(record, refusal))
+        result.counts[f"refused.{refusal.reason}"] += 1
+    return result
+
+
+def _publish(result: BatchResult, session: str, touched: Touched) -> None:
+    state, outputs, partition = touched.state, result.outputs, touched.partition
+    key = session.encode()
+    named = ("session", key)
+    for change in touched.out.changes(state):
+        outputs.append(_record(change, key, named, partition))
+    segments = {**dict.fromkeys(sorted(touched.left)), **snapshot.save(state)}
+    headers = [named, ("epoch", b"%d" % state.epoch), ("seq", b"%d" % (state.next_seq - 1))]
+    for segment, value in segments.items():
+        outputs.append(OutRecord("state", partition, state_key(session, segment), value, headers))
+        result.segments.append((session, segment, value))
+    result.states[session] = state
+
+
+def _record(change: Change, session: bytes, named: tuple[str, bytes], partition: int) -> OutRecord:
+    """Key and headers as `schemas.outbound.key_of` and ``headers_of`` say, made from parts that
+    the session's other records share."""
+    assert not isinstance(change, Refused), "refusals travel as dead letters"
+    key = session
+    if type(change) is TranscriptRow:
+        key = session + KEY_SEPARATOR + change.key.encode()
+    headers = [named, ("epoch", b"%d" % change.epoch), ("seq", b"%d" % change.seq)]
+    return OutRecord(subject_of(change), partition, key, encode(change), headers)

@@ -1,0 +1,68 @@
+"""The commit procedure, numbered (streams.md §2; house.md, habit 5).
+
+A crash between any two of the lines is a test (``tests/pipeline/test_commit.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
+
+from .batch import BatchResult
+from .ports import Member, Sink, Transaction
+from .state import States
+
+
+class Folded(Struct, frozen=True):
+    """One polled batch, folded: what is to be published, and what becomes of the states.
+
+    ``nexts`` is the offset after the last record of each partition; ``member`` was taken right
+    after the poll that brought the records."""
+
+    results: Mapping[int, BatchResult]
+    nexts: Mapping[int, int]
+    member: Member
+
+
+def deliver(
+    folded: Folded, sink: Sink, states: States, step: Callable[[int], None] = lambda _: None
+) -> None:
+    """Publish a batch and make its states the current ones, in this order and no other.
+
+    ``step(n)`` is called before line ``n``. What raises before line 6 leaves ``states`` as they
+    were; whether the batch is published is then for the committed offsets to say, and the caller
+    abandons the producer (`Sink.abandon`): none is ever used again after a failure, since offsets
+    left in it would be committed by its *next* transaction."""
+    # 1. Begin. An earlier transaction of this worker is over, or its producer was abandoned.
+    step(1)
+    transaction = sink.begin()
+    # 2. Outputs, snapshots and dead letters, each to its explicit partition.
+    step(2)
+    _send(transaction, folded)
+    # 3. The offsets to go on from, in the name of the member that polled: if the group has moved
+    #    on since, the broker refuses them, and with them the batch.
+    step(3)
+    transaction.send_offsets(folded.nexts, folded.member)
+    # 4. Wait until all is acknowledged, and look at each acknowledgement: a commit succeeds even
+    #    though a record was lost.
+    step(4)
+    transaction.flush()
+    # 5. Commit. If this raises, the outcome is unknown.
+    step(5)
+    transaction.commit()
+    # 6. Only now: the staged states are the states of the committed offsets.
+    step(6)
+    merge(folded, states)
+
+
+def merge(folded: Folded, states: States) -> None:
+    """Take over the staged states of a batch that is known to be committed."""
+    for partition, result in folded.results.items():
+        states.merge(partition, result.states, result.segments)
+
+
+def _send(transaction: Transaction, folded: Folded) -> None:
+    for result in folded.results.values():
+        for record in result.outputs:
+            transaction.send(record)

@@ -1,0 +1,151 @@
+"""What every kafka-python client here needs: settings, bounded calls, errors by remedy."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import kafka.producer.kafka as producer_module
+from kafka import KafkaConsumer, KafkaProducer
+from kafka import errors as raised
+from kafka.admin import KafkaAdminClient
+from msgspec import Struct
+
+from pipeline import limits
+from pipeline.errors import Fatal, Fenced, PipelineError, Poison, Retriable
+
+T = TypeVar("T")
+
+#: What the worker's correctness rests on, and what its own settings say.
+RESERVED = frozenset(
+    {
+        "acks",
+        "auto_offset_reset",
+        "bootstrap_servers",
+        "client_id",
+        "consumer_timeout_ms",
+        "enable_auto_commit",
+        "enable_idempotence",
+        "group_id",
+        "isolation_level",
+        "key_deserializer",
+        "key_serializer",
+        "max_in_flight_requests_per_connection",
+        "max_poll_records",
+        "partition_assignment_strategy",
+        "partitioner",
+        "retries",
+        "transaction_timeout_ms",
+        "transactional_id",
+        "value_deserializer",
+        "value_serializer",
+    }
+)
+
+
+class Cluster(Struct, frozen=True):
+    """Where the brokers are (``HOST:PORT``, several with commas) and the user's client options
+    (SASL, TLS, sizes and times), by kafka-python's own names."""
+
+    bootstrap: str
+    options: Mapping[str, Any] = {}
+
+    def settings(self, client: type, ours: Mapping[str, Any]) -> dict[str, Any]:
+        """The settings of one client: ours, and of the user's those that this client knows."""
+        known = client.DEFAULT_CONFIG  # type: ignore[attr-defined] # every client class has one
+        theirs = {name: value for name, value in self.options.items() if name in known}
+        common: dict[str, Any] = {
+            "bootstrap_servers": [server.strip() for server in self.bootstrap.split(",")]
+        }
+        if "metrics_enabled" in known:  # nobody reads them, and they cost on every record
+            common["metrics_enabled"] = False
+        return {**common, **ours, **theirs}
+
+    def check(self) -> None:
+        """`Fatal` on an option that no client knows, or that is not the user's to set."""
+        for name in self.options:
+            if name in RESERVED:
+                raise Fatal(f"client option {name} is set by foldstream itself", "leave it out")
+            clients = (KafkaConsumer, KafkaProducer, KafkaAdminClient)
+            if not any(name in client.DEFAULT_CONFIG for client in clients):
+                raise Fatal(
+                    f"client option {name} is unknown",
+                    "use kafka-python's names, e.g. security_protocol, sasl_mechanism, ssl_cafile",
+                )
+
+
+def bounded(what: str, seconds: float, call: Callable[[], T]) -> T:
+    """``call()`` in a thread of its own, waited for at most ``seconds``; then `Retriable`.
+
+    kafka-python may never return from a transactional call. The thread left behind is a daemon and
+    ends with whatever its producer is abandoned to."""
+    outcome: list[T] = []
+    failure: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            outcome.append(call())
+        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
+            failure.append(error)
+
+    thread = threading.Thread(target=run, name=f"foldstream-{what}", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if failure:
+        raise failure[0]
+    if not outcome:
+        raise Retriable(f"{what} did not return within {seconds:g} s")
+    return outcome[0]
+
+
+@contextmanager
+def by_remedy(what: str) -> Iterator[None]:
+    """kafka-python's errors as ours; ``what`` was being done."""
+    try:
+        yield
+    except raised.KafkaError as error:
+        raise translated(what, error) from error
+
+
+def translated(what: str, error: BaseException) -> PipelineError:
+    """The error by its remedy. Whatever is not known to be hopeless is worth another try."""
+    if isinstance(error, PipelineError):
+        return error
+    text = f"{what}: {error}"
+    if isinstance(error, (raised.ProducerFencedError, raised.InvalidProducerEpochError)):
+        return Fenced(f"{what}: a newer producer has this worker's transactional id")
+    if isinstance(error, (raised.MessageSizeTooLargeError, raised.RecordListTooLargeError)):
+        return Poison(text, "raise the topic's max.message.bytes (`foldstream topics check`)")
+    if isinstance(error, _DENIED):
+        return Fatal(text, "check the credentials (--client-option) and the rights on topics")
+    if isinstance(error, _MISUSED):
+        return Fatal(text, "check the client options and the broker's version (2.5 or newer)")
+    return Retriable(text)
+
+
+_DENIED = (
+    raised.AuthorizationError,
+    raised.SaslAuthenticationFailedError,
+)
+_MISUSED = (
+    raised.FencedInstanceIdError,
+    raised.IncompatibleBrokerVersion,
+    raised.KafkaConfigurationError,
+    raised.UnsupportedVersionError,
+)
+
+
+def restore_logger() -> None:
+    """kafka-python silences its producers' log for good when one is garbage-collected."""
+    if not isinstance(producer_module.log, logging.Logger):
+        producer_module.log = logging.getLogger(producer_module.__name__)
+
+
+CALL_SETTINGS: Mapping[str, Any] = {
+    "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
+    "reconnect_backoff_max_ms": 1_000,
+    "retry_backoff_ms": 10,
+}

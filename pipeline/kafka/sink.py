@@ -1,0 +1,173 @@
+"""`ports.Sink` over kafka-python: one transactional producer, abandoned after any failure."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping
+from typing import Any
+
+from kafka import KafkaProducer, TopicPartition
+from kafka import errors as raised
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+from msgspec import Struct
+
+from pipeline import limits
+from pipeline.errors import CommitUnknown, Fatal, Fenced, PipelineError, Retriable
+from pipeline.ports import Member, OutRecord, require_joined, too_large
+from pipeline.topics import Names
+
+from .client import CALL_SETTINGS, Cluster, bounded, by_remedy, restore_logger, translated
+
+
+class SinkSettings(Struct, frozen=True):
+    """``partitions`` of the dead-letter topic; the others are addressed as they are."""
+
+    names: Names
+    transactional_id: str
+    deadletter_partitions: int
+    call_timeout_s: float = limits.CALL_TIMEOUT_S
+
+
+class KafkaSink:
+    def __init__(self, cluster: Cluster, settings: SinkSettings) -> None:
+        self._cluster = cluster
+        self._settings = settings
+        self._producer: Any = None
+
+    def open(self) -> None:
+        attempt = _Attempt(self._producer_settings())
+        try:
+            with by_remedy("opening the transactional producer"):
+                seconds = self._settings.call_timeout_s
+                self._producer = bounded("init_transactions", seconds, attempt.run)
+        except PipelineError:
+            attempt.give_up()
+            raise
+        restore_logger()
+
+    def begin(self) -> KafkaTransaction:
+        if self._producer is None:
+            raise Retriable("the producer is not open")
+        restore_logger()
+        with by_remedy("begin"):
+            self._producer.begin_transaction()
+        return KafkaTransaction(self._producer, self._settings)
+
+    def abandon(self) -> None:
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            close_quietly(producer)
+
+    def close(self) -> None:
+        self.abandon()
+
+    def _producer_settings(self) -> dict[str, Any]:
+        ours = {
+            **CALL_SETTINGS,
+            "transactional_id": self._settings.transactional_id,
+            "transaction_timeout_ms": limits.TRANSACTION_TIMEOUT_MS,
+            "delivery_timeout_ms": limits.DELIVERY_TIMEOUT_MS,
+            "max_block_ms": int(self._settings.call_timeout_s * 1000),
+            "max_request_size": limits.MAX_OUTPUT_RECORD_BYTES,
+            "batch_size": 131_072,
+            "linger_ms": 5,
+            "allow_auto_create_topics": False,
+        }
+        return self._cluster.settings(KafkaProducer, ours)
+
+
+class _Attempt:
+    """One try to make a producer, in the watchdog's thread. Given up, it must not fence us later:
+    a producer that comes into being after that is closed before it has a transactional epoch."""
+
+    def __init__(self, settings: dict[str, Any]) -> None:
+        self._settings = settings
+        self._given_up = False
+
+    def give_up(self) -> None:
+        self._given_up = True
+
+    def run(self) -> Any:
+        producer = KafkaProducer(**self._settings)
+        try:
+            if not self._given_up:
+                producer.init_transactions()
+        except raised.KafkaError:
+            close_quietly(producer)
+            raise
+        if self._given_up:
+            close_quietly(producer)
+        return producer
+
+
+class KafkaTransaction:
+    def __init__(self, producer: Any, settings: SinkSettings) -> None:
+        self._producer = producer
+        self._settings = settings
+        self._topics = {role: settings.names.of(role) for role in _ROLES}
+        self._futures: list[Any] = []
+
+    def send(self, record: OutRecord) -> None:
+        partition = record.partition
+        if record.role == "deadletter":
+            partition %= self._settings.deadletter_partitions
+        try:
+            future = self._producer.send(
+                self._topics[record.role],
+                value=record.value,
+                key=record.key,
+                headers=record.headers,
+                partition=partition,
+            )
+        except raised.MessageSizeTooLargeError as error:
+            size = len(record.key or b"") + len(record.value or b"")
+            raise too_large(record, size) from error
+        except raised.KafkaError as error:
+            raise translated(f"sending to {self._topics[record.role]}", error) from error
+        self._futures.append(future)
+
+    def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
+        require_joined(member)
+        assert isinstance(member.token, ConsumerGroupMetadata)
+        topic = self._settings.names.of("events")
+        commits = {
+            TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)
+            for partition, offset in offsets.items()
+        }
+        with by_remedy("sending offsets"):
+            bounded(
+                "send_offsets",
+                self._settings.call_timeout_s,
+                lambda: self._producer.send_offsets_to_transaction(commits, member.token),
+            )
+
+    def flush(self) -> None:
+        with by_remedy("flush"):
+            self._producer.flush(timeout=self._settings.call_timeout_s)
+        for future in self._futures:
+            if future.exception is not None:
+                error = future.exception
+                raise translated("a record was not acknowledged", error) from error
+            if not future.is_done:
+                raise Retriable("a record was neither acknowledged nor refused")
+
+    def commit(self) -> None:
+        try:
+            with by_remedy("commit"):
+                seconds = self._settings.call_timeout_s
+                bounded("commit", seconds, self._producer.commit_transaction)
+        except (Fenced, Fatal):
+            raise
+        except PipelineError as error:
+            raise CommitUnknown(error.message, error.remedy) from error
+
+
+_ROLES = ("surface", "transcript", "partials", "overview", "deadletter", "state")
+
+
+def close_quietly(producer: Any) -> None:
+    """Close within a second or two. What it had open is aborted when its successor opens."""
+    with contextlib.suppress(raised.KafkaError, Retriable):
+        timeout = limits.CLOSE_TIMEOUT_S
+        bounded("close", 3 * timeout, lambda: producer.close(timeout=timeout))
+    restore_logger()

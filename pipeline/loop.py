@@ -1,0 +1,178 @@
+"""The worker's loop: poll, offer the batch, recover; the only place that catches what failed.
+
+What it holds per partition is the offset its states stand at. After any failure the producer is
+abandoned, and the *committed* offsets say for each partition what its states must be: those of
+before the batch, those after it, or something else, which is read back from the state topic.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator
+
+from msgspec import Struct
+
+from . import limits
+from .commit import Folded, deliver
+from .errors import Fenced, Retriable
+from .ports import Clock, InRecord, Polled, Reader, Sink, Source
+from .retry import Budget, SystemClock
+from .state import States
+
+log = logging.getLogger(__name__)
+
+VOID = -1  #: instead of an offset: the states held are no longer to be believed
+PROGRESS_EVERY = 10_000  #: state records between two calls of the progress callback
+
+Progress = Callable[[int, int, int], None]
+"""Called while states are restored: partition, records read so far, offsets to read."""
+
+
+class Ends(Struct, frozen=True):
+    """The outside of one worker."""
+
+    source: Source
+    sink: Sink
+    reader: Reader
+    state_topic: str
+
+
+class Worker:
+    """One member of the group. ``offer`` hands a batch to the graph, whose subscriber is
+    `deliver`; it returns when the batch is committed, or raises."""
+
+    def __init__(
+        self,
+        ends: Ends,
+        states: States,
+        *,
+        stop: threading.Event,
+        stop_at_end: bool = False,
+        clock: Clock | None = None,
+        progress: Progress = lambda *_: None,
+        budget_s: float = limits.RETRY_BUDGET_S,
+    ) -> None:
+        self._ends = ends
+        self._states = states
+        self._stop = stop
+        self._stop_at_end = stop_at_end
+        self._progress = progress
+        self._budget = Budget(clock or SystemClock(), budget_s)
+        self._held: dict[int, int | None] = {}
+        self._awaiting: set[int] = set()
+        self._pending: Folded | None = None
+
+    def run(self, offer: Callable[[Polled], None]) -> None:
+        """Until ``stop`` is set, or everything is read with ``stop_at_end``. `Fatal` (and
+        `Poison`) end it; the ends are closed either way."""
+        try:
+            self._reopen()
+            while not self._stop.is_set():
+                try:
+                    if self._turn(offer):
+                        break
+                except Retriable as error:
+                    self._recover(error)
+        finally:
+            self._ends.source.close()
+            self._ends.sink.close()
+            self._ends.reader.close()
+
+    def _reopen(self) -> None:
+        """The producer first: opening it ends what an earlier one of this name left open, and only
+        then do committed offsets and the state topic say the last word."""
+        try:
+            self._ends.sink.open()
+        except Retriable as error:
+            self._recover(error)
+
+    def _turn(self, offer: Callable[[Polled], None]) -> bool:
+        """One poll and what it brought; True when all is read and that was the wish."""
+        polled = self._ends.source.poll(limits.POLL_TIMEOUT_S)
+        self._let_go(polled.revoked)
+        self._awaiting.update(polled.assigned)
+        self._take_over()
+        if polled.records:
+            offer(polled)
+            self._budget.succeeded()
+        elif self._stop_at_end and not self._awaiting:
+            return self._ends.source.behind() == 0
+        return False
+
+    # --- partitions come and go -------------------------------------------------------------------
+
+    def _let_go(self, partitions: tuple[int, ...]) -> None:
+        """No transaction is open here, as the graph is synchronous: dropping is all there is."""
+        for partition in partitions:
+            self._states.drop(partition)
+            self._held.pop(partition, None)
+            self._awaiting.discard(partition)
+
+    def _take_over(self) -> None:
+        """Restore what was assigned, then read on from the committed offset. First the offsets:
+        that call waits for a predecessor's open transaction, so the state topic is complete."""
+        if not self._awaiting:
+            return
+        committed = self._ends.source.committed(sorted(self._awaiting))
+        for partition, offset in committed.items():
+            self._restore(partition)
+            self._held[partition] = offset
+            self._ends.source.start(partition, offset)
+            self._awaiting.discard(partition)
+
+    def _restore(self, partition: int) -> None:
+        sessions = self._states.restore(partition, self._records(partition))
+        log.info("partition %d: %d sessions restored", partition, sessions)
+
+    def _records(self, partition: int) -> Iterator[InRecord]:
+        topic, reader = self._ends.state_topic, self._ends.reader
+        first, end = reader.bounds(topic, partition)
+        self._progress(partition, 0, end - first)
+        for done, record in enumerate(reader.read(topic, partition, first, end), 1):
+            yield record
+            if done % PROGRESS_EVERY == 0:
+                self._progress(partition, record.offset - first, end - first)
+        self._progress(partition, end - first, end - first)
+
+    # --- batches and failures ---------------------------------------------------------------------
+
+    def deliver(self, folded: Folded) -> None:
+        """The graph's one subscriber: publish, commit, take over the states."""
+        self._pending = folded
+        deliver(folded, self._ends.sink, self._states)
+        self._held.update(folded.nexts)
+        self._pending = None
+
+    def _recover(self, error: Retriable) -> None:
+        """Until a new producer stands and every partition's states are those of its offset."""
+        while True:
+            log.warning("starting over from the committed offsets: %s", error)
+            if isinstance(error, Fenced):
+                self._held = dict.fromkeys(self._held, VOID)
+            self._ends.sink.abandon()
+            self._budget.spend(error)
+            if self._stop.is_set():
+                return
+            try:
+                self._ends.sink.open()
+                self._settle()
+            except Retriable as again:
+                error = again
+            else:
+                return
+
+    def _settle(self) -> None:
+        """The committed offsets decide what became of the batch in flight (idempotent)."""
+        pending = self._pending
+        for partition, offset in self._ends.source.committed(sorted(self._held)).items():
+            if self._held[partition] == VOID:
+                self._restore(partition)
+            elif pending and offset is not None and pending.nexts.get(partition) == offset:
+                result = pending.results[partition]
+                self._states.merge(partition, result.states, result.segments)
+            elif offset != self._held[partition]:
+                self._restore(partition)
+            self._held[partition] = offset
+            self._ends.source.start(partition, offset)
+        self._pending = None

@@ -1,0 +1,164 @@
+"""The composition root: a worker's graph, readable top to bottom, and its ends put together.
+
+    poll ─▶ Polled ─▶ read ─▶ advance ─▶ render ─▶ deliver ─▶ committed ─▶ taps
+
+One item is one batch. Everything is synchronous: ``on_next`` returns when the batch is committed,
+so the poll loop is the back-pressure and nothing is queued. There is one subscriber on this path;
+taps hang on ``committed``, after the fact, and must not raise.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct, field
+from reactivex import Observable, operators as ops
+from reactivex.subject import Subject
+
+from operators.rx import Batch, map_parts
+
+from . import limits
+from .batch import BatchResult, advance, read, render
+from .commit import Folded
+from .errors import Fatal, PipelineError
+from .loop import Ends, Progress, Worker
+from .memory import MemoryBroker
+from .memory_ends import MemoryReader, MemorySink, MemorySource, MemoryStore, found_topics
+from .ports import InRecord, Polled
+from .state import States
+from .topics import Names, require
+
+Records: TypeAlias = Batch[Polled, Sequence[InRecord]]
+
+
+class WorkerSettings(Struct, frozen=True, kw_only=True):
+    """One worker. ``broker``: ``HOST:PORT`` (several with commas), or a `MemoryBroker`.
+
+    ``instance`` is stable across restarts of one worker and differs between workers.
+    ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read."""
+
+    broker: str | MemoryBroker
+    instance: str
+    prefix: str = "sessions."
+    application: str = "foldstream"
+    client_options: Mapping[str, Any] = {}
+    batch_records: int = limits.BATCH_RECORDS
+    linger_ms: int = limits.LINGER_MS
+    max_row_bytes: int = limits.MAX_ROW_BYTES
+    resident_sessions: int = limits.RESIDENT_SESSIONS
+    stop: threading.Event = field(default_factory=threading.Event)
+    stop_at_end: bool = False
+
+    @property
+    def names(self) -> Names:
+        return Names(self.prefix, self.application)
+
+    @property
+    def transactional_id(self) -> str:
+        return f"{self.application}-{self.instance}"
+
+
+class Running(Struct, frozen=True):
+    """A worker put together: ``run()`` blocks; ``committed`` tells each batch that landed;
+    ``totals`` counts what `BatchResult.counts` does, plus ``batches`` and ``out.<role>``."""
+
+    run: Callable[[], None]
+    committed: Observable[Folded]
+    totals: Counter[str]
+
+
+def build(
+    settings: WorkerSettings,
+    progress: Progress = lambda *_: None,
+) -> Running:
+    """Connect, check the topics, wire the graph. `Fatal` when something is missing."""
+    ends = _ends(settings)
+    states = States(MemoryStore(), settings.resident_sessions)
+    worker = Worker(
+        ends, states, stop=settings.stop, stop_at_end=settings.stop_at_end, progress=progress
+    )
+    return wire(worker, states)
+
+
+def wire(worker: Worker, states: States) -> Running:
+    """The graph around a worker."""
+    polls: Subject[Polled] = Subject()
+    committed: Subject[Folded] = Subject()
+    totals: Counter[str] = Counter()
+
+    def deliver(folded: Folded) -> None:
+        worker.deliver(folded)
+        committed.on_next(folded)
+
+    graph(polls, states).subscribe(on_next=deliver, on_error=_broken)
+    committed.subscribe(lambda folded: _count(totals, folded))
+    return Running(lambda: worker.run(polls.on_next), committed, totals)
+
+
+def graph(polls: Observable[Polled], states: States) -> Observable[Folded]:
+    """From polled records to a batch that is ready to deliver; ``states`` is only read."""
+    return polls.pipe(
+        ops.map(_batch),
+        map_parts(lambda _, records: read(records)),
+        map_parts(lambda partition, lines: advance(lines, states.of(partition))),
+        map_parts(lambda _, folded: render(folded)),
+        ops.map(_folded),
+    )
+
+
+def _batch(polled: Polled) -> Records:
+    return Batch(polled, polled.records)
+
+
+def _folded(batch: Batch[Polled, BatchResult]) -> Folded:
+    records = batch.cause.records
+    nexts = {partition: polled[-1].offset + 1 for partition, polled in records.items()}
+    return Folded(batch.parts, nexts, batch.cause.member)
+
+
+def _count(totals: Counter[str], folded: Folded) -> None:
+    totals["batches"] += 1
+    for result in folded.results.values():
+        totals.update(result.counts)
+        totals.update(f"out.{record.role}" for record in result.outputs)
+
+
+def _broken(error: Exception) -> None:
+    """An exception inside the graph is a bug: data errors are values there."""
+    if isinstance(error, PipelineError):
+        raise error
+    raise Fatal(
+        f"the fold failed: {type(error).__name__}: {error}",
+        "nothing of this batch was published; report it with the log of the session",
+    ) from error
+
+
+# --- the ends -------------------------------------------------------------------------------------
+
+
+def _ends(settings: WorkerSettings) -> Ends:
+    names = settings.names
+    if isinstance(settings.broker, MemoryBroker):
+        broker = settings.broker
+        require(names, found_topics(broker))
+        return Ends(
+            source=MemorySource(
+                broker, names.application, names.of("events"), settings.batch_records
+            ),
+            sink=MemorySink(broker, names, settings.transactional_id),
+            reader=MemoryReader(broker),
+            state_topic=names.of("state"),
+        )
+    from .kafka.client import Cluster  # noqa: PLC0415 - 0.2 s that memory need not pay
+    from .kafka.ends import kafka_ends  # noqa: PLC0415
+
+    return kafka_ends(
+        Cluster(settings.broker, settings.client_options),
+        names,
+        settings.transactional_id,
+        settings.batch_records,
+        settings.linger_ms,
+    )

@@ -44,7 +44,8 @@ class Case:
     @cached_property
     def header(self) -> dict[str, Any] | None:
         """The log header, which the golden data keep beside the log."""
-        return self.read("meta").get("header") if self.has("meta") else None
+        told = self.read("meta").get("header") if self.has("meta") else None
+        return told if told and told.get("type") == "session" else None
 
     @cached_property
     def version(self) -> int:

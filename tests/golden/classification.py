@@ -25,8 +25,12 @@ def compare(golden: Node, doc: Node) -> list[Finding]:
 
 
 def view(trace: Node) -> Node:
-    kept = ("surface", "replacedBy", "replacementChain", "replacedEventSeqs")
-    return {k: v for k, v in trace.items() if k in kept} if "surface" in trace else {}
+    return {
+        "surface": trace.get("surface") or trace["target"]["surface"],
+        "replacedBy": trace.get("replacedBy"),
+        "replacementChain": trace["replacementChain"],
+        "replacedEventSeqs": trace["replacedEventSeqs"],
+    }
 
 
 def own(seq: int, marks: str, by: dict[int, int], gone: dict[int, list[int]]) -> Node:

@@ -106,6 +106,8 @@ def repair(subject: Subject) -> list[Finding]:
     found: list[Finding] = []
     skip = len(subject.case.lines) - len(subject.case.body)
     for cut in subject.read("repair")["cuts"]:
+        if "closers" not in cut:  # the reference threw
+            continue
         closers = [json.dumps(closer).encode() for closer in cut["closers"]]
         doc = subject.fold(subject.case.lines[: skip + cut["prefix"]] + closers)
         told = surface.nodes_only(cut["surfaceNodesAfter"], doc, "S")

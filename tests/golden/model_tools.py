@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.golden.model_bounds import Bounds, Boundary, Place
+from tests.golden.model_bounds import Boundary, Bounds, Place
 from tests.golden.model_log import Ev, call_id, message, text
 
 
@@ -19,6 +19,8 @@ class Tool:
     announced_by: int | None = None
     at_own_seq: bool = False  #: cut at once because its turn had been forgotten
     completed_late: bool = False  #: the call came after its result
+    nested: list[Ev] = field(default_factory=list)
+    closed: Boundary | None = None  #: what closed its step or turn, answered or not
 
     @property
     def anchor(self) -> int:
@@ -60,6 +62,7 @@ class Tools:
         self._bounds = Bounds()
         self._known: list[Tool] = []
         self._said: dict[str, tuple[int, Place]] = {}
+        self._waiting: list[Ev] = []
         calls = Counter(text(e.data.get("callId")) for e in self.events if e.type == "tool/call")
         self.reused = {name for name, count in calls.items() if count > 1}
         for ev in self.events:
@@ -79,6 +82,8 @@ class Tools:
             self._call(ev, place)
         elif ev.type == "tool/result" and ev.append:
             self._result(ev, place)
+        elif ev.type in ("tool/code-dispatch", "tool/code-dispatch-start"):
+            self._nest(ev)
         closed = self._bounds.see(ev)
         if closed is not None:
             self._close(ev, closed)
@@ -106,6 +111,7 @@ class Tools:
         )
         if row is None:
             row = Tool(name, place)
+            self._adopt(row)
             self.rows.append(row)
             self._known.append(row)
         else:
@@ -128,15 +134,30 @@ class Tools:
             self.dropped[ev.seq] = name
         else:
             row = Tool(name, place, result=ev)
+            self._adopt(row)
             self.rows.append(row)
             self._known.append(row)
+
+    def _nest(self, ev: Ev) -> None:
+        root = text(ev.data.get("rootCallId"))
+        rows = [r for r in self._known if r.call_id == root and root]
+        (rows[-1].nested if rows else self._waiting).append(ev)
+
+    def _adopt(self, row: Tool) -> None:
+        """A new row takes the nested calls that waited for it."""
+        mine = [e for e in self._waiting if e.data.get("rootCallId") == row.call_id]
+        row.nested += mine
+        self._waiting = [e for e in self._waiting if e not in mine]
 
     def _close(self, ev: Ev, closed: list[Place]) -> None:
         for row in self._known:
             inside = row.place in closed if closed else row.place[0] == ev.turn
+            if inside and row.closed is None:
+                row.closed = (ev.seq, ev.time)
             if inside and row.call is not None and row.result is None and row.cut is None:
                 row.cut = (ev.seq, ev.time)
         if ev.type == "turn/end":
+            self._waiting = []
             gone = [r for r in self._known if r.place[0] == ev.turn and r.result is not None]
             self.forgotten |= {r.call_id for r in gone}
             self._known = [r for r in self._known if r not in gone]

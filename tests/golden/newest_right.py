@@ -7,6 +7,7 @@ from typing import Any
 from tests.golden import rows
 from tests.golden.model import Model
 from tests.golden.model_log import flat, message, text
+from tests.golden.model_nested import tree
 from tests.golden.model_steps import Assistant, Turn
 from tests.golden.model_tools import Tool
 from tests.golden.newest_views import anchor, speed
@@ -97,6 +98,7 @@ def _tool(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
 def _told(name: str, own: Tool) -> Json:
     status = "done" if own.status == "ok" else own.status
     values: Node = {"anchor": own.anchor * 100, "status": status}
+    values["subs"] = [child.view(own.closed) for child in tree(own.call_id, own.nested)]
     if own.call is None:
         values |= {"call": None, "callTime": None}
     else:

@@ -61,7 +61,7 @@ def logged(row: Row) -> bool:
 
 
 def landed(row: Row) -> bool:
-    return row["kind"] == "compaction" and row["data"]["status"] == "landed"
+    return bool(row["kind"] == "compaction" and row["data"]["status"] == "landed")
 
 
 def marker(data: Json) -> Row:

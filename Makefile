@@ -24,7 +24,7 @@ demo: $(RUN) ## simulated sessions through a local Kafka (or memory) to transcri
 	$(VENV)/bin/foldstream up --broker auto --demo --once $(ARGS)
 
 test: $(DEV) kafka ## the whole suite, with one real Kafka where Java and Maven are (under CI=true: required)
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) $(ARGS)
 
 check: format-check lint types imports test ## format, lint, strict types, import directions, tests
 
@@ -46,17 +46,18 @@ imports: $(DEV) ## pipeline -> schemas -> operators, and who may import what
 
 golden: $(DEV) ## conformance with the reference data in GOLDEN (default ../shared/golden)
 	@test -d "$(GOLDEN)" || { echo "make golden: no reference data in $(GOLDEN); say GOLDEN=DIR" >&2; exit 1; }
-	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest tests/golden -n $(WORKERS) $(ARGS)
+	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m tests.golden.run $(ARGS)
+	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest tests/golden -n $(WORKERS)
 
 laws: $(DEV) ## the laws as property tests, 10 000 examples each
 	$(PY) -m pytest tests/laws -n $(WORKERS) --hypothesis-profile=laws -o faulthandler_timeout=0 $(ARGS)
 
 bench: $(DEV) kafka ## what things cost here, as ratios
-	$(PY) -m pytest tests/bench -m bench -s $(ARGS)
+	$(PY) -m tests.bench.run $(ARGS)
 
 kafka: $(DEV) # Apache Kafka's jars into the user's cache, once
 	@if [ -n "$$KAFKA_BOOTSTRAP" ]; then echo "Kafka: $$KAFKA_BOOTSTRAP (KAFKA_BOOTSTRAP)"; \
-	else $(PY) -m pipeline.broker fetch || echo "Kafka: without it the tests on a real broker are skipped (under CI=true they fail)"; fi
+	else printf "Kafka: "; $(PY) -m pipeline.broker fetch || echo "Kafka: without it the tests on a real broker are skipped (under CI=true they fail)"; fi
 
 lock: $(DEV) ## renew constraints.txt: the newest versions pyproject.toml allows
 	@sed -n '/^#/p' constraints.txt > $(VENV)/lock

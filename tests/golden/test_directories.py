@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from msgspec import Struct
 
-from operators.events import Event, Fault, Unknown
+from operators.session import Out, Session
 from schemas.directory import Problem, Scan, scan
 from schemas.inbound import read_line
 from schemas.jsonl import Damage, LogFile, open_log
@@ -53,16 +53,17 @@ class Read(Struct):
 def read(path: Path) -> Read:
     log = open_log(path)
     body = [line.raw for line in log.lines if line.count]
-    return Read(path, log, list(events(body)), list(_reports(body)))
+    return Read(path, log, list(events(body)), _reports(body))
 
 
-def _reports(body: list[bytes]) -> Iterator[str]:
+def _reports(body: list[bytes]) -> list[str]:
+    """What the fold says about the lines, and refuses."""
+    session, out = Session(None), Out()
     for raw in body:
-        line = read_line(raw)
-        if isinstance(line, Fault):
-            yield line.reason
-        elif isinstance(line, Event) and isinstance(line.body, Unknown) and not line.body.ignorable:
-            yield "unknown-required-event"
+        session.take(read_line(raw), out)
+    reasons = list(dict.fromkeys(refused.reason for refused in out.refused))
+    unknown = "unknown_required_event"
+    return [*reasons, *([unknown] if unknown in session.overview().quality else [])]
 
 
 def header_of(ours: Read) -> dict[str, Any]:
@@ -117,7 +118,7 @@ def judge(root: Path, expected: dict[str, Any], where: str, found: Scan) -> str:
     wrong = differences(ours, verdict) if ours.rows or verdict["loads"] else []
     reports = codes(problem for problem in problems if problem.fatal)
     reports += codes(damage for damage in ours.log.damage if damage.fatal)
-    reports += list(dict.fromkeys(ours.folds))
+    reports += ours.folds
     if wrong:
         return "; ".join(wrong)
     if folder.name in DELIBERATE and not verdict["loads"] and not reports:

@@ -27,18 +27,20 @@ class Place(Enum):
 class Order:
     """``next_seq``, the unseen ranges, and the digests of the last lines, by first seq."""
 
-    __slots__ = ("digests", "gaps", "next_seq", "start")
+    __slots__ = ("digest_seqs", "digests", "gaps", "next_seq", "start")
 
     def __init__(self) -> None:
         self.next_seq = 0
         self.start: int | None = None  # first seq taken; None before
         self.gaps: list[tuple[int, int]] = []  # first, last; ascending
-        self.digests: dict[int, int] = {}
+        self.digest_seqs: list[int] = []  # first seqs of the last lines, at least DIGESTS of them
+        self.digests: list[int] = []
 
     def fork(self) -> Order:
         twin = Order()
         twin.next_seq, twin.start = self.next_seq, self.start
-        twin.gaps, twin.digests = self.gaps.copy(), self.digests.copy()
+        twin.gaps = self.gaps.copy()
+        twin.digest_seqs, twin.digests = self.digest_seqs.copy(), self.digests.copy()
         return twin
 
     @property
@@ -63,8 +65,10 @@ class Order:
             return Place.OVERLAP
         if self.unseen(seq):
             return Place.LATE
-        known = self.digests.get(seq)
-        return Place.CONFLICT if known is not None and known != digest else Place.AGAIN
+        for known, first in zip(self.digest_seqs[-DIGESTS:], self.digests[-DIGESTS:], strict=True):
+            if known == seq and first != digest:
+                return Place.CONFLICT
+        return Place.AGAIN
 
     def take(self, seq: int, count: int, digest: int) -> tuple[int, int] | None:
         """Take a line's seqs; the gap it leaves open before it, if any."""
@@ -74,16 +78,22 @@ class Order:
         elif seq > self.next_seq:
             gap = (self.next_seq, seq - 1)
             self.gaps.append(gap)
-        self.next_seq = seq + count
-        digests = self.digests
-        digests[seq] = digest
-        if len(digests) > DIGESTS:
-            del digests[next(iter(digests))]
+        self.remember(seq, count, digest)
         return gap
+
+    def remember(self, seq: int, count: int, digest: int) -> None:
+        """The line that is next was taken."""
+        self.next_seq = seq + count
+        self.digest_seqs.append(seq)
+        digests = self.digests
+        digests.append(digest)
+        if len(digests) > 2 * DIGESTS:  # trimmed now and then: a list shifts faster than a dict
+            del digests[:-DIGESTS], self.digest_seqs[:-DIGESTS]
 
     def untake(self, seq: int) -> None:
         """Give the last line's seq back: a strict fold stops before the line it refuses."""
         self.next_seq = seq
-        self.digests.pop(seq, None)
+        self.digests.pop()
+        self.digest_seqs.pop()
         if self.start == seq:
             self.start, self.next_seq = None, 0

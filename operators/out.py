@@ -73,15 +73,15 @@ class Out:
         self.surface: list[SurfaceChange] = []
         self.wants_partials = partials
         self.dropped_dispatches = 0
-        self._rows: dict[str, tuple[RowPlace, RowData | Render | None]] = {}
+        self._rows: dict[tuple[str, int], tuple[RowPlace, RowData | Render | None]] = {}
         self._partials: dict[tuple[str, int], Growth] = {}
         self._earlier: list[Change] = []
 
     def row(self, place: RowPlace, data: RowData | Render | None) -> None:
         """An upsert; ``data`` None deletes the row."""
-        key = f"{place.kind}:{place.key}"
-        self._rows[key] = (place, data)
+        self._rows[place.kind, place.key] = (place, data)
         if self._partials and place.kind == "assistant":
+            key = f"assistant:{place.key}"
             for held in [held for held in self._partials if held[0] == key]:
                 del self._partials[held]
 
@@ -111,12 +111,12 @@ class Out:
         return changes
 
     def _render_rows(self) -> Iterator[TranscriptRow]:
-        for key, (place, data) in self._rows.items():
+        for place, data in self._rows.values():
             yield TranscriptRow(
                 self.session,
                 self.epoch,
                 place.rev,
-                key,
+                f"{place.kind}:{place.key}",
                 place.kind,
                 place.anchor,
                 place.rank,

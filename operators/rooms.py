@@ -6,7 +6,6 @@ from __future__ import annotations
 from immutables import Map
 from msgspec import Struct
 
-from .assistant import Step, Steps
 from .commands import Commands
 from .compaction import Compactions
 from .events import Event, Header, Usage
@@ -14,6 +13,7 @@ from .inbox import Inbox
 from .order import Order
 from .out import Out
 from .retries import Retries
+from .steps import Step, Steps
 from .surface import Surface
 from .tools import Boundary, Tools
 from .totals import Totals, add

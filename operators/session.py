@@ -33,9 +33,7 @@ from .events import (
     Line,
     Replace,
     Run,
-    ToolResult,
     Unknown,
-    UserMessage,
 )
 from .order import Place
 from .out import Out, RowPlace
@@ -84,54 +82,61 @@ class Session(Rooms):
     def take(self, line: Line, out: Out) -> None:
         """Fold one line into this state; what it changes goes to ``out``. Never raises."""
         out.session, out.epoch = self.session, self.epoch
-        if isinstance(line, Event):
-            self._take_event(line, out)
-        elif isinstance(line, Header):
-            self._take_header(line, out)
+        kind = line.__class__
+        if kind is Event:
+            self._take_event(line, out)  # type: ignore[arg-type]
+        elif kind is Header:
+            self._take_header(line, out)  # type: ignore[arg-type]
         else:
-            self._take_fault(line, out)
+            self._take_fault(line, out)  # type: ignore[arg-type]
 
     def _take_event(self, event: Event, out: Out) -> None:
         seq = event.seq
-        if seq != self.order.next_seq or self.order.start is None:
+        order = self.order
+        if seq == order.next_seq and order.start is not None:
+            order.remember(seq, event.count, event.digest)
+        else:
             placed = self._place_event(event, out)
             if placed is None:
                 return
             event, seq = placed, placed.seq
-        gap = self.order.take(seq, event.count, event.digest)
-        if gap is not None:
-            self._take_gap(gap, event, out)
+            gap = order.take(seq, event.count, event.digest)
+            if gap is not None:
+                self._take_gap(gap, event, out)
         if self.seed_cut is not None and seq >= self.seed_cut:
             self.cut(self.seed_cut)
             self.seed_cut = None
-        body = event.body
-        kind = body.__class__
-        plan: Plan | Refusal | None = None
+        kind = event.body.__class__
         if kind in _SURFACE:
-            plan = self.surface.plan(event, self.order.unseen)
-        elif event.marker is not None or event.sources is not None:
-            plan = _on_log_only(event)
+            plan = self.surface.plan(event, order.unseen)
+            if plan.__class__ is Refusal:
+                self._refuse(plan, event, out)
+                return
+            self._accept(event, out)
+            self._change_surface(event, plan, out)  # type: ignore[arg-type]
+        else:
+            refusal = self._refuse_log_only(event)
+            if refusal is not None:
+                self._refuse(refusal, event, out)
+                return
+            self._accept(event, out)
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, event, event.body, out)
         elif kind is Unknown:
-            plan = self._check_unknown(event)
-        if plan.__class__ is Refusal:
-            self._refuse(plan, event, out)
-            return
+            self._unknown_row(event, out)
+        elif kind is ImageOffload:
+            self._amend(event, out)
+
+    def _accept(self, event: Event, out: Out) -> None:
+        """What every accepted event changes."""
         out.changed = True
-        self.as_of_seq = seq + event.count - 1
+        self.as_of_seq = event.seq + event.count - 1
         if event.time is not None:
-            self.last_time = _last_time(event)
+            self.last_time = event.time if event.count == 1 else _last_time(event)
         self.shapes |= event.shapes
         for fact in event.quality:
             self.note(fact)
-        if plan is not None:
-            self._change_surface(event, plan, out)  # type: ignore[arg-type]
-        handler = HANDLERS.get(kind)
-        if handler is not None:
-            handler(self, event, body, out)
-        elif kind is Unknown:
-            self._unknown_row(event, body, out)  # type: ignore[arg-type]
-        elif kind is ImageOffload:
-            self._amend(event, body, out)  # type: ignore[arg-type]
 
     def _take_header(self, header: Header, out: Out) -> None:
         """The first header of an epoch counts, later ones change nothing (§3)."""
@@ -211,9 +216,15 @@ class Session(Rooms):
         for fact in (*event.quality, "fault"):
             self.note(fact)
 
-    def _check_unknown(self, event: Event) -> Refusal | None:
-        body = event.body
-        if self.strict and isinstance(body, Unknown) and not body.ignorable:
+    def _refuse_log_only(self, event: Event) -> Refusal | None:
+        """A log-only event may touch the surface by nothing it carries (§4)."""
+        if event.marker is not None:
+            text = f"{event.type} is log-only and carries surfaceOp"
+            return Refusal("surfaceop-on-log-only", text)
+        if event.sources is not None:
+            text = f"{event.type} is log-only and carries sourceEventSeqs"
+            return Refusal("sources-on-log-only", text)
+        if self.strict and isinstance(event.body, Unknown) and not event.body.ignorable:
             return Refusal("unknown-required-event", f"{event.type} is required and not known")
         return None
 
@@ -222,9 +233,7 @@ class Session(Rooms):
     def _change_surface(self, event: Event, plan: Plan, out: Out) -> None:
         position = self.surface.apply(plan)
         body, marker = event.body, event.marker
-        message = None
-        if isinstance(body, UserMessage | ToolResult) or not body.empty:  # type: ignore[union-attr]
-            message = body.message  # type: ignore[union-attr]
+        message = None if getattr(body, "empty", False) else body.message  # type: ignore[union-attr]
         start, end = (marker.start, marker.end) if isinstance(marker, Replace) else (None, None)
         out.surface.append(
             SurfaceChange(
@@ -245,8 +254,10 @@ class Session(Rooms):
             )
         )
 
-    def _amend(self, event: Event, body: ImageOffload, out: Out) -> None:
+    def _amend(self, event: Event, out: Out) -> None:
         """``image/offload``: whoever holds the messages marks those images."""
+        body = event.body
+        assert isinstance(body, ImageOffload)
         targets = []
         for target in body.targets:
             node = None if target.seq is None else self.surface.find(target.seq)
@@ -268,7 +279,9 @@ class Session(Rooms):
                 )
             )
 
-    def _unknown_row(self, event: Event, body: Unknown, out: Out) -> None:
+    def _unknown_row(self, event: Event, out: Out) -> None:
+        body = event.body
+        assert isinstance(body, Unknown)
         if not body.ignorable:
             self.note("unknown_required_event")
         seq = event.seq
@@ -288,12 +301,6 @@ class Session(Rooms):
         for running in self.steps.running():
             out.row(running.place(running.rev), running.data("running"))
         return out.rows()
-
-
-def _on_log_only(event: Event) -> Refusal:
-    if event.marker is not None:
-        return Refusal("surfaceop-on-log-only", f"{event.type} is log-only and carries surfaceOp")
-    return Refusal("sources-on-log-only", f"{event.type} is log-only and carries sourceEventSeqs")
 
 
 def _last_time(event: Event) -> int | None:

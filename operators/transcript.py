@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Any
 
 from . import assistant
-from .assistant import At
 from .changes import MessageData
 from .compactions_and_commands import (
     on_command_done,
@@ -54,6 +53,7 @@ from .events import (
 )
 from .out import Out, RowPlace
 from .rooms import Rooms
+from .steps import Step
 from .tools import Tool
 from .turn_rows import on_step_end, on_step_start, on_turn_end, on_turn_start
 
@@ -98,8 +98,8 @@ def on_assistant(rooms: Rooms, event: Event, body: AssistantMessage, out: Out) -
     rooms.account(turn, step, sample)
     is_second = step.settled
     row = event.seq if is_second or step.row is None else step.row
-    at = At(event.seq, event.time, event.seq, event.time)
-    visible = assistant.settle(step, turn, body, at, out, row).visible
+    at = (event.seq, event.time)
+    visible = assistant.settle(step, turn, body, row, at, out).visible
     if is_second:
         if visible:
             rooms.totals.count("assistant")
@@ -124,19 +124,20 @@ def on_chunk(rooms: Rooms, event: Event, body: AssistantChunk, out: Out) -> None
         if not rooms.accepts_chunks(turn_number, step_number):
             return
         _, step = rooms.step_of(turn_number, step_number, event)
-    turn = rooms.turns.record(turn_number)
     chunk = body.chunk
-    if isinstance(chunk, UsageChunk):
-        rooms.account(turn, step, chunk.usage)
+    kind = chunk.__class__
+    if kind is UsageChunk:
+        rooms.account(rooms.turns.record(turn_number), step, chunk.usage)  # type: ignore[union-attr]
     if step.settled or step.closed:
         return
     seq = event.seq
-    if isinstance(chunk, Run):
-        at = At(seq, event.time, seq + event.count - 1, chunk.times[-1])
-    else:
-        at = At(seq, event.time, seq, event.time)
-    if assistant.take_chunk(step, chunk, at, out):
-        _publish(rooms, step, at.last_seq, out)
+    if step.first is None:
+        step.first = (seq, event.time)
+    if kind is Run:
+        if assistant.take_run(step, chunk, seq, out):  # type: ignore[arg-type]
+            _publish(rooms, step, seq + event.count - 1, out)
+    elif assistant.TAKES[kind](step, chunk, seq, event.time, out):
+        _publish(rooms, step, seq, out)
 
 
 def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> None:
@@ -149,17 +150,19 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
     if step.settled or step.closed:
         return
     silent = Out(partials=False)
+    if step.first is None and body.records:
+        step.first = (event.seq, event.time)
     for record in body.records:
-        time = record.time
-        if isinstance(record.chunk, Run):
-            time = record.chunk.times[0]
-        at = At(event.seq, time, event.seq, time)
-        assistant.take_chunk(step, record.chunk, at, silent)
+        chunk = record.chunk
+        if isinstance(chunk, Run):
+            assistant.take_run(step, chunk, event.seq, silent, spread=False)
+        else:
+            assistant.TAKES[chunk.__class__](step, chunk, event.seq, record.time, silent)
     if step.row is not None:
         _publish(rooms, step, event.seq, out)
 
 
-def _publish(rooms: Rooms, step: assistant.Step, rev: int, out: Out) -> None:
+def _publish(rooms: Rooms, step: Step, rev: int, out: Out) -> None:
     if step.row is not None:
         assistant.publish(step, rev, out)
         anchor = (step.shown or (step.row, None))[0]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from . import assistant
-from .assistant import Step
 from .changes import MaxTokensData, TurnData, TurnErrorData
 from .events import Event, StepEnd, StepStart, TurnEnd, TurnStart
 from .out import Out, RowPlace
 from .rooms import Rooms
+from .steps import Step
 from .totals import usage_data
 from .turns import Turn
 

@@ -17,14 +17,15 @@ from typing import Any
 
 import msgspec
 
-from operators.assistant import Step
 from operators.commands import Command
 from operators.compaction import Compaction, Summary
 from operators.events import NULL, Header, Usage
 from operators.nested import Sub, Waiting
+from operators.order import DIGESTS
 from operators.retries import Chain
 from operators.rooms import Segments
 from operators.session import Session
+from operators.steps import Step
 from operators.table import Table
 from operators.tools import Announcement, Tool
 from operators.totals import Clock
@@ -93,7 +94,9 @@ _TABLES: dict[str, type] = {
     "m": Summary,
     "k": Command,
 }
-_READERS: dict[str, Callable[[bytes], list[Any]]] = {letter: reader_of(record) for letter, record in _TABLES.items()}
+_READERS: dict[str, Callable[[bytes], list[Any]]] = {
+    letter: reader_of(record) for letter, record in _TABLES.items()
+}
 
 
 def _tables(session: Session) -> dict[str, Table[Any]]:
@@ -186,8 +189,8 @@ def _head(session: Session) -> _Head:
         order.next_seq,
         order.start,
         order.gaps,
-        _runs(list(order.digests)),
-        struct.pack(f"<{len(order.digests)}Q", *order.digests.values()),
+        _runs(order.digest_seqs[-DIGESTS:]),
+        struct.pack(f"<{len(order.digests[-DIGESTS:])}Q", *order.digests[-DIGESTS:]),
         msgspec.structs.replace(header, raw=NULL) if header else None,
         session.as_of_seq,
         session.last_time,
@@ -290,7 +293,8 @@ def _load_head(session: Session, head: _Head) -> None:
     order = session.order
     order.next_seq, order.start, order.gaps = head.next_seq, head.start, head.gaps
     seqs = [seq for first, count in head.digest_seqs for seq in range(first, first + count)]
-    order.digests = dict(zip(seqs, struct.unpack(f"<{len(seqs)}Q", head.digests), strict=True))
+    order.digest_seqs = seqs
+    order.digests = list(struct.unpack(f"<{len(seqs)}Q", head.digests))
     session.surface.generation = head.generation
     turns = session.turns
     turns.open_turn, turns.open_step, turns.closed = head.open_turn, head.open_step, head.closed

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from operators.assistant import Block, Step
+from operators.steps import Block, Step
 from operators.surface import Node, Surface
 from operators.table import SHIFT
 

@@ -231,7 +231,7 @@ def _astray(
     if log.header is None:
         yield "header-missing", "the first line is no session header"
         return
-    if log.session != named:
+    if named is not None and log.session != named:
         yield "header-id", f"the header's id is {log.session!r}, the directory's {named!r}"
     cwd = log.header.get("cwd")
     project = project_name(cwd if isinstance(cwd, str) else None)

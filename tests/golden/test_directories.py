@@ -9,7 +9,6 @@ with ``-s``.
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterable
 from pathlib import Path
@@ -23,14 +22,9 @@ from schemas.directory import Problem, Scan, scan
 from schemas.inbound import read_line
 from schemas.jsonl import Damage, LogFile, open_log
 from tests.golden.decoded import digest, events
+from tests.golden.roots import MARKS, ROOTS, name_of, native
 
-GOLDEN = Path(os.environ.get("FOLDSTREAM_GOLDEN") or Path(__file__).parents[3] / "shared/golden")
-ROOTS = sorted(path.parent for path in (GOLDEN / "directories").rglob("expected.json"))
-
-pytestmark = [
-    pytest.mark.golden,
-    pytest.mark.skipif(not ROOTS, reason=f"no golden session directories below {GOLDEN}"),
-]
+pytestmark = MARKS
 
 #: Where our right value is another one than the writing release's, and why it stands.
 DELIBERATE = {
@@ -96,14 +90,6 @@ def differences(ours: Read, says: dict[str, Any]) -> list[str]:
     return [f"{key}: {figures[key]} != {says[key]}" for key in given if figures[key] != says[key]]
 
 
-def native(expected: dict[str, Any], says: dict[str, Any], name: str) -> dict[str, Any]:
-    """The verdict on the file we read: of the release that wrote its format, else of the newest."""
-    by = says.get("readBy", {})
-    verdict = by.get("0.2.1rc2" if "v99" in name else "0.1.2rc1", says)
-    alone = says.get("generations", {}).get(name, {})
-    return verdict if "error" in alone else {**verdict, **alone}
-
-
 def judge(root: Path, expected: dict[str, Any], where: str, found: Scan) -> str:
     """The class of one session, or what is unexplained about it."""
     says = expected["sessions"][where]
@@ -144,10 +130,6 @@ def problems_of(found: Scan, folder: Path, session: str, *, whole: bool) -> list
 
 def codes(entries: Iterable[Problem | Damage]) -> list[str]:
     return list(dict.fromkeys(entry.code for entry in entries))
-
-
-def name_of(root: Path) -> str:
-    return str(root.relative_to(GOLDEN / "directories"))
 
 
 @pytest.mark.parametrize("root", ROOTS, ids=name_of)

@@ -1,0 +1,362 @@
+"""Ingest: each line of each session once, across passes, restarts, growth and new generations."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pipeline.cursor import Already
+from pipeline.ingest import Ingest, Progress
+from pipeline.lines import MemoryLineSink
+from pipeline.memory import MemoryBroker
+from pipeline.memory_ends import MemoryReader, create_topics
+from pipeline.ports import InRecord
+from pipeline.resume import already_in
+from pipeline.topics import Names
+from schemas.deadletter import DeadLetter, decode_dead_letter
+from schemas.names import session_name
+from tests.schemas.logs import header, line, raw, row, turns, zstd
+
+NAMES = Names()
+EVENTS = NAMES.of("events")
+
+
+class Topics:
+    """The topics, and ingests over them that come and go."""
+
+    def __init__(self) -> None:
+        self.broker = MemoryBroker()
+        create_topics(self.broker, NAMES, 3)
+        self.reader = MemoryReader(self.broker)
+        self.notes: list[str] = []
+        self.ingest = self.start()
+
+    def start(self, max_line_bytes: int = 8_000_000) -> Ingest:
+        """A new process: it knows only what the topic has."""
+        known = already_in(self.reader, EVENTS)
+        sink = MemoryLineSink(self.broker, NAMES)
+        self.ingest = Ingest(
+            sink, EVENTS, known.get, note=self.notes.append, max_line_bytes=max_line_bytes
+        )
+        return self.ingest
+
+    def records(self, topic: str = EVENTS) -> list[InRecord]:
+        partitions = range(self.reader.partitions(topic))
+        return [record for at in partitions for record in self.reader.read(topic, at)]
+
+    def lines(self, session: str = "s") -> list[tuple[int, bytes | None]]:
+        """(epoch, value) of one session's records, in order."""
+        mine = [record for record in self.records() if record.key == session.encode()]
+        assert len({record.partition for record in mine}) <= 1
+        return [(int(dict(record.headers)["epoch"] or b""), record.value) for record in mine]
+
+    def letters(self) -> list[DeadLetter]:
+        return [
+            decode_dead_letter(record.value)
+            for record in self.records(NAMES.of("deadletter"))
+            if record.value is not None
+        ]
+
+
+def log(root: Path, session: str = "s", file: str = "session.v4.jsonl") -> Path:
+    path = root / "--b--" / session_name(session) / file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def at(epoch: int, lines: Iterable[bytes]) -> list[tuple[int, bytes]]:
+    return [(epoch, entry) for entry in lines]
+
+
+@pytest.fixture
+def topics() -> Topics:
+    return Topics()
+
+
+def test_each_line_once_under_the_sessions_key(tmp_path: Path, topics: Topics) -> None:
+    log(tmp_path).write_bytes(raw(turns()))
+    log(tmp_path, "ü").write_bytes(raw(turns(3, session="ü")))
+    assert topics.ingest.once([tmp_path]) == Progress(
+        sessions=2, sent=17, bytes=len(raw(turns()) + raw(turns(3, session="ü"))) - 17
+    )
+    assert topics.lines() == at(0, turns())
+    assert topics.lines("ü") == at(0, turns(3, session="ü"))
+    assert len(topics.records()) == 17
+    assert (topics.letters(), topics.notes) == ([], [])
+
+
+def test_neither_a_second_pass_nor_a_restart_sends_anything_again(
+    tmp_path: Path, topics: Topics
+) -> None:
+    log(tmp_path).write_bytes(raw(turns()))
+    log(tmp_path, "z", "session.v4.jsonl.zstd").write_bytes(zstd(turns(session="z")))
+    topics.ingest.once([tmp_path])
+    before = topics.records()
+    topics.ingest.once([tmp_path])
+    counts = topics.start().once([tmp_path])
+    assert topics.records() == before
+    assert (counts.sent, counts.known) == (0, 14)
+
+
+def test_what_is_appended_is_sent(tmp_path: Path, topics: Topics) -> None:
+    path = log(tmp_path)
+    for count in (1, 2, 3):
+        path.write_bytes(raw(turns(count)))
+        topics.ingest.once([tmp_path])
+    for count in (4, 5):
+        path.write_bytes(raw(turns(count)))
+        topics.start().once([tmp_path])
+    assert topics.lines() == at(0, turns(5))
+
+
+def test_a_torn_tail_waits_until_it_is_whole(tmp_path: Path, topics: Topics) -> None:
+    path, data = log(tmp_path), raw(turns(3))
+    path.write_bytes(data[:-20])
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, turns(3)[:-1])
+    path.write_bytes(data[:-10])
+    topics.ingest.once([tmp_path])
+    assert [str(path) in note for note in topics.notes] == [True]
+    path.write_bytes(data)
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, turns(3))
+    assert topics.letters() == []
+
+
+def test_rows_behind_a_defect_wait_for_a_turn_end_and_the_defect_goes_with_them(
+    tmp_path: Path, topics: Topics
+) -> None:
+    path, lines = log(tmp_path), [*turns(1), b"?", row(4)]
+    path.write_bytes(raw(lines))
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, turns(1))
+    lines += [row(5, "turn/end"), row(6)]
+    path.write_bytes(raw(lines))
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, lines)
+    lines += [b"??"]
+    path.write_bytes(raw(lines))
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, lines)
+
+
+@pytest.mark.parametrize("restart", [False, True])
+def test_a_higher_generation_is_a_new_epoch(tmp_path: Path, topics: Topics, restart: bool) -> None:
+    old, new = turns(2, version=0), turns(4)
+    log(tmp_path, file="session.jsonl").write_bytes(raw(old))
+    topics.ingest.once([tmp_path])
+    log(tmp_path).write_bytes(raw(new))
+    (topics.start() if restart else topics.ingest).once([tmp_path])
+    assert topics.lines() == at(0, old) + at(1, new)
+    topics.start().once([tmp_path])
+    assert len(topics.lines()) == len(old) + len(new)
+    log(tmp_path).write_bytes(raw(turns(5)))
+    topics.start().once([tmp_path])
+    assert topics.lines()[len(old) :] == at(1, turns(5))
+
+
+@pytest.mark.parametrize("restart", [False, True])
+@pytest.mark.parametrize(
+    "after",
+    [
+        turns(1),  # it shrank
+        [*turns(2)[:-1], row(5, "turn/end", data="another")],  # as long, another end
+        [*turns(2)[:-1], row(5, "todo/write"), *(row(seq) for seq in range(6, 9))],
+        [header(createdAt=8), *turns(2)[1:]],  # another header
+    ],
+)
+def test_a_replaced_file_is_a_new_epoch(
+    tmp_path: Path, topics: Topics, restart: bool, after: list[bytes]
+) -> None:
+    path = log(tmp_path)
+    path.write_bytes(raw(turns(2)))
+    topics.ingest.once([tmp_path])
+    path.write_bytes(raw(after))
+    counts = (topics.start() if restart else topics.ingest).once([tmp_path])
+    assert topics.lines() == at(0, turns(2)) + at(1, after)
+    assert counts.epochs == 1
+    topics.start().once([tmp_path])
+    topics.ingest.once([tmp_path])
+    assert len(topics.lines()) == len(turns(2)) + len(after)
+
+
+def test_a_repeated_last_row_is_no_reason_for_a_new_epoch(tmp_path: Path, topics: Topics) -> None:
+    lines = [*turns(1), row(2, "turn/end", data="again")]
+    log(tmp_path).write_bytes(raw(lines))
+    for _ in range(2):
+        assert topics.start().once([tmp_path]).epochs == 0
+    assert topics.lines() == at(0, lines)
+
+
+def test_an_emptied_or_lost_file_changes_nothing(tmp_path: Path, topics: Topics) -> None:
+    path = log(tmp_path)
+    path.write_bytes(raw(turns(2)))
+    topics.ingest.once([tmp_path])
+    path.write_bytes(b"")
+    topics.ingest.once([tmp_path])
+    path.unlink()
+    topics.ingest.once([tmp_path])
+    path.write_bytes(raw(turns(3)))
+    topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, turns(3))
+
+
+def test_a_line_above_the_limit_is_a_dead_letter_and_the_next_is_sent(
+    tmp_path: Path, topics: Topics
+) -> None:
+    long = row(1, data="x" * 900)
+    lines = [header(), row(0), long, row(2)]
+    path = log(tmp_path)
+    path.write_bytes(raw(lines))
+    ingest = topics.start(max_line_bytes=500)
+    for _ in range(2):
+        ingest.once([tmp_path])
+        os.utime(path)
+    assert topics.lines() == at(0, [lines[0], lines[1], lines[3]])
+    [letter] = topics.letters()
+    assert (letter.reason, letter.session, letter.partition) == ("too-large", "s", -1)
+    assert letter.topic == EVENTS
+    place = {entry.key: entry.value for entry in letter.headers}
+    assert place["file"] == os.fsencode(path)
+    start, _, end = (place["bytes"] or b"").partition(b"-")
+    assert path.read_bytes()[int(start) : int(end)] == long
+
+
+def test_a_corrupt_file_gives_what_can_be_read_and_a_dead_letter(
+    tmp_path: Path, topics: Topics
+) -> None:
+    lines = turns(2)
+    data = bytearray(zstd(lines))
+    data[-1] ^= 1
+    log(tmp_path, file="session.v4.jsonl.zstd").write_bytes(data)
+    log(tmp_path, "t", "session.v4.jsonl.zstd").write_bytes(zstd(turns(session="t")))
+    counts = topics.ingest.once([tmp_path])
+    assert topics.lines() == at(0, lines[:4])
+    assert topics.lines("t") == at(0, turns(session="t"))
+    assert [letter.reason for letter in topics.letters()] == ["unreadable"]
+    assert (counts.sessions, counts.unreadable, counts.epochs) == (2, 1, 0)
+
+
+def test_unreadable_things_are_dead_letters_and_nothing_is_waited_for(
+    tmp_path: Path, topics: Topics
+) -> None:
+    os.mkfifo(log(tmp_path, "pipe"))
+    (log(tmp_path, "folder") / "keep").mkdir(parents=True)
+    log(tmp_path).write_bytes(raw(turns()))
+    for _ in range(2):
+        topics.ingest.once([tmp_path, tmp_path / "none"])
+    assert topics.lines() == at(0, turns())
+    letters = topics.letters()
+    assert {letter.reason for letter in letters} == {"unreadable"}
+    assert {letter.session for letter in letters} == {"pipe", "folder", None}
+    assert len(letters) == 3
+    assert topics.ingest.counts.unreadable == 2
+
+
+def test_a_folder_names_a_session_without_header_and_fixtures_are_numbered(
+    tmp_path: Path, topics: Topics
+) -> None:
+    for name in ("plain", "fixture", "mixed"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "plain" / "log.jsonl").write_bytes(raw([row(0), row(1)]))
+    bare = line({"type": "turn/start", "data": {"turn": 1}})
+    (tmp_path / "fixture" / "log.jsonl").write_bytes(raw([bare, bare]))
+    (tmp_path / "mixed" / "log.jsonl").write_bytes(raw([bare, row(1)]))
+    (tmp_path / "plain" / "surface.json").write_bytes(b"{}")
+    for _ in range(2):
+        topics.start().once([tmp_path])
+    assert topics.lines("plain") == at(0, [row(0), row(1)])
+    assert topics.lines("mixed")[:2] == at(0, [bare, row(1)])
+    assert [value for _, value in topics.lines("fixture")] == [
+        b'{"seq":%d,"time":0,%b' % (seq, bare[1:]) for seq in range(2)
+    ]
+
+
+def test_of_two_roots_with_one_session_the_first_is_read(tmp_path: Path, topics: Topics) -> None:
+    for name in ("one", "two"):
+        log(tmp_path / name).write_bytes(raw(turns(1 if name == "one" else 2)))
+    for _ in range(2):
+        topics.ingest.once([tmp_path / "one", tmp_path / "two"])
+    assert topics.lines() == at(0, turns(1))
+    assert len(topics.notes) == 1
+
+
+class Steps:
+    """A clock whose every sleep is the next step of a test."""
+
+    def __init__(self, *steps: object) -> None:
+        self.left = list(steps)
+
+    def monotonic(self) -> float:
+        return 0.0
+
+    def sleep(self, seconds: float) -> None:
+        assert seconds == 0.5
+        step = self.left.pop(0)
+        if callable(step):
+            step()
+
+    def done(self) -> bool:
+        return not self.left
+
+
+def test_following_sends_what_comes(tmp_path: Path, topics: Topics) -> None:
+    path = log(tmp_path)
+    path.write_bytes(raw(turns(1)))
+    calls: list[list[Path]] = []
+    once = topics.ingest.once
+    topics.ingest.once = lambda roots: (calls.append(list(roots)), once(roots))[1]  # type: ignore[method-assign]
+    clock = Steps(
+        lambda: path.write_bytes(raw(turns(2)) + b"{"),
+        None,
+        lambda: log(tmp_path, "t").write_bytes(raw(turns(1, session="t"))),
+        lambda: path.write_bytes(raw(turns(3))),
+        None,
+    )
+    topics.ingest.follow([tmp_path], clock, clock.done, interval=0.5)
+    assert topics.lines() == at(0, turns(3))
+    assert topics.lines("t") == at(0, turns(1, session="t"))
+    assert len(calls) == 4  # not when nothing changed
+
+
+@settings(max_examples=50)  # each makes files
+@given(
+    cuts=st.lists(st.tuples(st.integers(0, 2_000), st.booleans()), max_size=6),
+    zipped=st.booleans(),
+)
+def test_a_log_that_grows_under_passes_and_restarts_arrives_once(
+    cuts: list[tuple[int, bool]], zipped: bool
+) -> None:
+    lines = turns(5)
+    data = zstd(lines) if zipped else raw(lines)
+    topics = Topics()
+    with tempfile.TemporaryDirectory() as folder:
+        path = log(Path(folder), file="session.v4.jsonl" + (".zstd" if zipped else ""))
+        for size, restart in [
+            *sorted(cut for cut in cuts if cut[0] < len(data)),
+            (len(data), True),
+        ]:
+            path.write_bytes(data[:size])
+            (topics.start() if restart else topics.ingest).once([Path(folder)])
+    assert topics.lines() == at(0, lines)
+
+
+def test_what_the_topic_has_is_told_by_its_highest_epoch(tmp_path: Path, topics: Topics) -> None:
+    path = log(tmp_path)
+    path.write_bytes(raw(turns(3)))
+    topics.ingest.once([tmp_path])
+    path.write_bytes(raw(turns(1)))
+    topics.ingest.once([tmp_path])
+    topics.broker.append(EVENTS, 0, None, b"{}")
+    topics.broker.append(EVENTS, 0, b"x", b"?", headers=[("epoch", b"-1")])
+    topics.broker.append(EVENTS, 0, b"y", b"?")
+    found = already_in(topics.reader, EVENTS)
+    assert (found["s"].epoch, found["s"].next_seq) == (1, 3)
+    assert found["y"] == Already()
+    assert found.keys() == {"s", "y"}

@@ -22,6 +22,11 @@ class Difference:
 
 _TABLE = (
     (
+        0,
+        "the newest client's commands and markers have no rows: ours follow transcript.json",
+        "model_commands: what transcript.json shows, also where a log has none",
+    ),
+    (
         1,
         "reused call ids: a result joins the open call; the reference takes the last, or one node",
         "model_tools: call, time, status and result of every row",

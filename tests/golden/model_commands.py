@@ -65,6 +65,11 @@ class Command:
         return told
 
     @property
+    def early(self) -> bool:
+        """Done before it ran."""
+        return bool(self.run and self.first_done and self.first_done.seq < self.run.seq)
+
+    @property
     def cited(self) -> int | None:
         told = self.outcome
         return told.get("sourceEventSeq") if told else None
@@ -150,6 +155,18 @@ class Commands:
         for command, marker in found:
             if sum(m is marker for _, m in found) == 1:
                 command.marker = marker
+
+    def proofs(self, command: Command) -> bool:
+        """Whether any proof, good or not, connects the command with a marker."""
+        return any(self._linked(command, marker) for marker in self.markers)
+
+    def claimed(self, marker: Marker) -> bool:
+        """Whether any proof, good or not, connects the marker with a command."""
+        return any(self._linked(command, marker) for command in self.commands)
+
+    def _linked(self, command: Command, marker: Marker) -> bool:
+        cited = command.cited is not None and command.cited == marker.fields["summaryEventSeq"]
+        return cited or marker.command_id == command.command_id
 
     def _proved(self, command: Command) -> Marker | None:
         if sum(c.command_id == command.command_id for c in self.commands) > 1:

@@ -16,7 +16,8 @@ from tests.golden.values import ABSENT
 Json = Any
 Node = dict[str, Any]
 Row = dict[str, Any]
-FINE = 0  #: a row that the newest client has no node for, by its own definition
+FOLLOWS_T = 0  #: commands and markers have no rows of N's kind
+FINE = -1  #: a row that the newest client has no node for, by its own definition
 
 
 def value(name: str, node: Node, row: Row, model: Model) -> tuple[Json, int | None]:
@@ -81,7 +82,7 @@ def _tool(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     if own is None:
         return ABSENT, None
     if name == "visibility":
-        return own.visibility, 7
+        return own.visibility, 7 if own.result is None else None
     if own.at_own_seq and own.result is None and own.cut and name in ("result", "time"):
         return (
             own.cut[0] * 100 + row["data"]["result_rank"] if name == "result" else own.cut[1]
@@ -124,7 +125,9 @@ def _command(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     commands = model.commands
     if row["kind"] == "compaction":
         mark = next((m for m in commands.markers if m.ev.seq == row["anchor_seq"]), None)
-        return (mark.fields.get(name, ABSENT), 9) if mark else (ABSENT, None)
+        if mark is None:
+            return ABSENT, None
+        return mark.fields.get(name, ABSENT), 9 if mark.fallback else FOLLOWS_T
     own = next((c for c in commands.commands if c.seq == rows.made_at(row)), None)
     if own is None:
         return ABSENT, None
@@ -135,7 +138,8 @@ def _command(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     values |= {"compaction": {"seq": mark.ev.seq, **mark.fields} if mark else None}
     values |= {"status": status + ("+compacted" if mark else ""), "seq": own.seq}
     values |= {"name": own.name, "time": (own.run or own.done).time}  # type: ignore[union-attr]
-    return values.get(name, ABSENT), 3 if again else 11
+    reason = 3 if again else 2 if own.early else 11 if commands.proofs(own) else FOLLOWS_T
+    return values.get(name, ABSENT), reason
 
 
 def turn(row: Row, model: Model) -> Turn | None:

@@ -103,8 +103,7 @@ def right(key: Key, name: str, model: Model) -> tuple[Json, int | None]:
             return mark.fields.get(name, ABSENT), 9
     if kind == "command" and runs(model, seq) > 1:
         return _command(name, seq, model), 3
-    early = kind == "command" and next((c for c in model.commands.commands if c.seq == seq), None)
-    if early and early.run and early.done and early.done.seq < early.run.seq:
+    if kind == "command" and any(c.seq == seq and c.early for c in model.commands.commands):
         return _command(name, seq, model), 2
     return ABSENT, None
 
@@ -211,7 +210,11 @@ def flow_reason(item: tuple[Any, ...], model: Model) -> int | None:
         return 14 if blanked else None
     if kind == "command" and runs(model, seq) > 1:
         return 3
-    return 11 if kind in ("command", "compaction", "card") else None
+    if kind == "compaction":
+        mark = next((m for m in model.commands.markers if m.ev.seq == seq), None)
+        return 11 if mark and model.commands.claimed(mark) else None
+    command = next((c for c in model.commands.commands if c.seq == item[-1]), None)
+    return 11 if command and model.commands.proofs(command) else None
 
 
 def prefix(golden: Node, doc: Node, model: Model) -> list[Finding]:

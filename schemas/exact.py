@@ -6,7 +6,7 @@ Fault with its reason code (``outputs.md``). Bytes that are not UTF-8 are read a
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from msgspec import UNSET
 from msgspec.structs import replace
@@ -24,7 +24,7 @@ from operators.events import (
 )
 
 from .chunks import packed_event
-from .jsontree import JsonError, Node, parse, unquote, whole
+from .jsontree import JsonError, Node, parse, whole
 from .markers import marker_of, marker_shape, read_marker, read_sources, sources_of
 from .rows import MALFORMED, NO_QUALITY, Row
 from .shapes import EVENTS, PACKED, HeaderRow
@@ -46,8 +46,8 @@ def read(line: bytes, implicit: int | None) -> Line:
     except JsonError as error:
         reason = "not-utf8" if quality else "not-json"
         return Fault(reason, str(error), None, digest, quality)
-    if node.kind != "object":
-        return Fault("bad-envelope", f"a row is an object, not {node.kind}", None, digest, quality)
+    if type(node.value) is not dict:
+        return Fault("bad-envelope", "a row is a JSON object", None, digest, quality)
     return _Reader(node, implicit, digest, quality).line()
 
 
@@ -58,13 +58,14 @@ class _Reader:
         self, node: Node, implicit: int | None, digest: int, quality: tuple[str, ...]
     ) -> None:
         self.node = node
+        self.row: dict[str, Any] = node.value
         self.implicit = implicit
         self.digest = digest
         self.quality = quality
 
     def line(self) -> Line:
-        tag = self.node.members.get("type")
-        type_ = whole(unquote(tag.text)) if tag is not None and tag.kind == "string" else ""
+        tag = self.row.get("type")
+        type_ = whole(tag) if type(tag) is str else ""
         if type_ == "session":
             row = coerce(self.node, HeaderRow)
             line: Line = row.header(self.node.text.encode(), self.digest, self.quality)
@@ -74,28 +75,26 @@ class _Reader:
         seq = self._seq()
         if seq is None:
             return self._fault("seq-invalid", "seq is no integer from 0 to 2^53 - 1", None)
-        if tag is None:
+        if "type" not in self.row:
             return self._fault("bad-envelope", "the row has no type", seq)
         if not type_:
             return self._fault("type-invalid", "type is no non-empty string", seq)
         return self._event(type_, seq)
 
     def _seq(self) -> int | None:
-        node = self.node.members.get("seq")
-        if node is None:
+        if "seq" not in self.row:
             return self.implicit
-        value = integer(node)
+        value = integer(self.row["seq"])
         return value if value is not None and value >= 0 else None
 
     def _time(self) -> int | None:
-        node = self.node.members.get("time")
-        if node is None:
-            return 0 if self.implicit is not None and "seq" not in self.node.members else None
-        return integer(node)
+        if "time" not in self.row:
+            return 0 if self.implicit is not None and "seq" not in self.row else None
+        return integer(self.row["time"])
 
     def _packed(self, type_: str) -> Line:
         row = coerce(self.node, PACKED[type_])
-        bad = row is BAD or ("seq0" in self.node.members) is (row.seq0 is UNSET)
+        bad = row is BAD or ("seq0" in self.row) is (row.seq0 is UNSET)
         event = None if bad else packed_event(row, self.implicit, self.digest)
         if event is None:
             return self._fault("packed-row-invalid", f"malformed {type_} row", None)
@@ -103,9 +102,9 @@ class _Reader:
 
     def _event(self, type_: str, seq: int) -> Event:
         known = EVENTS.get(type_)
-        flag = self.node.members.get("ignorable")
-        ignorable = flag is not None and flag.kind == "word" and flag.text == "true"
-        quality = self.quality if flag is None or ignorable else self.quality + MALFORMED
+        ignorable = self.row.get("ignorable") is True
+        malformed = "ignorable" in self.row and not ignorable
+        quality = self.quality + MALFORMED if malformed else self.quality
         at = self._time()
         if known is None and ignorable:
             body = Unknown(True)
@@ -124,13 +123,13 @@ class _Reader:
         return Event(seq, at, name, read, marker, sources, self.digest, 1, bits, quality)
 
     def _marker(self) -> tuple[Marker, int]:
-        op = read_marker(self.node.members.get("surfaceOp"))
+        op = read_marker(self.node.member("surfaceOp"))
         if isinstance(op, BadMarker):
             return op, 0
         return marker_of(op), marker_shape(op)
 
     def _sources(self) -> tuple[SourceList, int]:
-        seqs = read_sources(self.node.members.get("sourceEventSeqs"))
+        seqs = read_sources(self.node.member("sourceEventSeqs"))
         return (seqs, 0) if isinstance(seqs, BadSources) else sources_of(seqs)
 
     def _fault(self, reason: str, message: str, seq: int | None) -> Fault:

@@ -8,7 +8,7 @@ event comes first is the fold's to say (§4).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import UNSET, UnsetType
 
@@ -23,7 +23,7 @@ from operators.events import (
     Sources,
 )
 
-from .jsontree import Node, unquote
+from .jsontree import Node
 from .typed import Seq, Wire, integer
 
 
@@ -79,17 +79,16 @@ def read_marker(node: Node | None) -> SurfaceOp | BadMarker:
     """A ``surfaceOp`` of any kind, as one that is well typed or as what is wrong with it."""
     if node is None:
         return UNSET
-    if node.kind == "string":
-        return "append" if unquote(node.text) == "append" else _INVALID
-    if node.kind != "object":
+    op = node.value
+    if op == "append" and type(op) is str:
+        return "append"
+    if type(op) is not dict:
         return _INVALID
-    op = node.members.get("op")
-    if op is None or op.kind != "string" or unquote(op.text) != "replace":
-        return _INVALID_REPLACE
-    seqs = {key: _seq(child) for key, child in node.members.items() if key != "op"}
-    for start, end in (("start", "end"), ("startSeq", "endSeq")):
-        if seqs.keys() == {start, end} and None not in seqs.values():
-            return ReplaceOp("replace", **seqs)  # type: ignore[arg-type]
+    if type(op.get("op")) is str and op["op"] == "replace":
+        seqs = {key: _seq(value) for key, value in op.items() if key != "op"}
+        for start, end in (("start", "end"), ("startSeq", "endSeq")):
+            if seqs.keys() == {start, end} and None not in seqs.values():
+                return ReplaceOp("replace", **seqs)  # type: ignore[arg-type]
     return _INVALID_REPLACE
 
 
@@ -129,23 +128,23 @@ def read_sources(node: Node | None) -> SourceSeqs | BadSources:
     """A ``sourceEventSeqs`` of any kind, as one that is well typed or as what is wrong with it."""
     if node is None:
         return UNSET
-    if node.kind != "array":
+    if type(node.value) is not list:
         return _NO_ARRAY
     seqs: list[int | list[int]] = []
-    for item in node.items:
-        if item.kind == "array":
-            pair = [_seq(child) for child in item.items]
+    for element in node.value:
+        if type(element) is list:
+            pair = [_seq(value) for value in element]
             if len(pair) != 2 or pair[0] is None or pair[1] is None or pair[0] > pair[1]:
                 return _ELEMENT
             seqs.append([pair[0], pair[1]])
         else:
-            seq = _seq(item)
+            seq = _seq(element)
             if seq is None:
                 return _ELEMENT
             seqs.append(seq)
     return seqs
 
 
-def _seq(node: Node) -> int | None:
-    value = integer(node)
-    return value if value is not None and value >= 0 else None
+def _seq(value: Any) -> int | None:
+    seq = integer(value)
+    return seq if seq is not None and seq >= 0 else None

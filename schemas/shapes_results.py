@@ -6,7 +6,7 @@ tool). Only the literal ``true`` is an error; the call id is ``source.callId``, 
 
 from __future__ import annotations
 
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import UNSET, DecodeError, Raw, UnsetType
@@ -14,8 +14,8 @@ from msgspec.json import encode
 
 from operators.events import NULL, Shape, ToolResult
 
-from .identity import canonical_raw, canonical_tree, digest
-from .jsontree import Node, parse
+from .identity import canonical_raw, canonical_value, digest
+from .jsontree import parse
 from .rows import Reading, Row
 from .shapes_messages import is_array, legacy_id, wrapped
 from .typed import MISSING, Safe, Typed, Wire, given
@@ -143,36 +143,32 @@ def _open(
     data = None if node is None else _OPEN_DATA.lenient(node)
     if node is None or data is None:
         return OpenData(), None, None, digest(canonical_raw(raw) if len(raw) else b"")
-    inner = node.members.get("message")
+    inner = node.member("message")
     message = None if inner is None else _OPEN_MESSAGE.lenient(inner)
     if inner is None or message is None:
-        return data, None, None, digest(canonical_tree(_without(node, "content")))
-    content = inner.members.get("content")
-    first = content.items[0] if content is not None and content.items else None
+        return data, None, None, digest(canonical_value(_without(node.value, "content")))
+    content = inner.member("content")
+    first = content.items()[0] if content is not None and _filled(content.value) else None
     block = (first and _OPEN_BLOCK.lenient(first)) or OpenBlock()
     if not _is_wrapper(message.role, block.type):
-        bare = _with(node, "message", _without(inner, "content"))
-        return data, message, None, digest(canonical_tree(bare))
-    if content is not None and first is not None:
-        only = Node("array", content.source, content.start, content.end)
-        only.items.append(_without(first, "content"))
-        inner = _with(inner, "content", only)
-    return data, message, block, digest(canonical_tree(_with(node, "message", inner)))
+        bare = node.value | {"message": _without(inner.value, "content")}
+        return data, message, None, digest(canonical_value(bare))
+    bare = node.value
+    if first is not None:
+        bare = node.value | {
+            "message": inner.value | {"content": [_without(first.value, "content")]}
+        }
+    return data, message, block, digest(canonical_value(bare))
 
 
-def _with(node: Node, key: str, child: Node) -> Node:
-    copy = Node(node.kind, node.source, node.start, node.end)
-    copy.members.update(node.members)
-    copy.members[key] = child
-    return copy
+def _filled(value: object) -> bool:
+    return type(value) is list and len(value) > 0
 
 
-def _without(node: Node, key: str) -> Node:
-    if node.kind != "object":
-        return node
-    copy = Node(node.kind, node.source, node.start, node.end)
-    copy.members.update((k, v) for k, v in node.members.items() if k != key)
-    return copy
+def _without(value: Any, key: str) -> Any:
+    if type(value) is not dict:
+        return value
+    return {k: v for k, v in value.items() if k != key}
 
 
 def _body(

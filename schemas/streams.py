@@ -11,10 +11,18 @@ from typing import Final, TypeAlias
 
 from msgspec import Raw
 
-from operators.events import Run, Stream, TextDelta, Timed, ToolDelta, UsageChunk
+from operators.events import Run, Stream, Timed
 
-from .chunks import ChunkUnion, run_times
-from .typed import Piece, Safe, Typed, Wire
+from .blocks import usage_of
+from .chunks import (
+    ChunkUnion,
+    ReasoningDeltaWire,
+    TextDeltaWire,
+    ToolDeltaWire,
+    UsageChunkWire,
+    run_times,
+)
+from .typed import Piece, Safe, Typed, Wire, given
 
 _NONE: Final = Raw(b"[]")
 
@@ -62,24 +70,20 @@ def read_records(raw: Raw | None) -> Records | None:
 
 def facts(records: Records) -> Stream:
     """First token time and last usage sample."""
-    first: int | None = None
-    pending = True
-    sample: UsageChunk | None = None
+    first: tuple[int | None] | None = None
+    usage_raw: Raw | None = None
     for record in records:
-        if record is None:
-            continue
-        if not isinstance(record, ChunkRecord):
-            if pending and (found := _first_token(record)) is not None:
-                first, pending = found[0], False
-            continue
-        chunk = None if record.chunk is None else record.chunk.chunk()
-        if isinstance(chunk, UsageChunk):
-            sample = chunk
-        elif pending and is_token(chunk):
-            first, pending = record.time, False
-    if sample is None:
-        return Stream(first)
-    return Stream(first, sample.raw, sample.usage)
+        if isinstance(record, ChunkRecord):
+            chunk = record.chunk
+            if type(chunk) is UsageChunkWire:
+                usage_raw = given(chunk.usage) or usage_raw
+            elif first is None and _is_token(chunk):
+                first = (record.time,)
+        elif first is None and record is not None:
+            first = _first_token(record)
+    time = None if first is None else first[0]
+    usage = usage_of(usage_raw)
+    return Stream(time) if usage is None else Stream(time, usage_raw, usage)
 
 
 def timed(records: Records) -> Iterator[Timed]:
@@ -95,11 +99,13 @@ def timed(records: Records) -> Iterator[Timed]:
             yield Timed(record.time, record.chunk.chunk())
 
 
-def is_token(chunk: object) -> bool:
+def _is_token(chunk: ChunkUnion | None) -> bool:
     """A delta that makes a first token (readers.md §2)."""
-    if isinstance(chunk, TextDelta):
+    if isinstance(chunk, TextDeltaWire | ReasoningDeltaWire):
         return chunk.text != ""
-    return isinstance(chunk, ToolDelta) and (chunk.arguments != "" or chunk.name is not None)
+    return isinstance(chunk, ToolDeltaWire) and (
+        chunk.argumentsDelta != "" or chunk.name is not None
+    )
 
 
 def _first_token(record: RunRecord) -> tuple[int | None] | None:

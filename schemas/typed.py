@@ -29,7 +29,7 @@ from msgspec import NODEFAULT, DecodeError, Meta, Raw, Struct, UnsetType
 
 from operators.events import MAX_SEQ, NULL
 
-from .jsontree import Node, parse, unquote, whole
+from .jsontree import Node, Number, parse, whole
 
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 Safe: TypeAlias = Annotated[int, Meta(ge=-MAX_SEQ, le=MAX_SEQ)]
@@ -86,19 +86,12 @@ def coerce(node: Node, type_: Any) -> Any:
     return _reader(type_)(node)
 
 
-def integer(node: Node) -> int | None:
-    """The number as an integer by value, None when it is none or beyond 2**53 - 1 either way."""
-    if node.kind != "number":
+def integer(value: Any) -> int | None:
+    """A number as an integer by value, None when it is none or beyond 2**53 - 1 either way."""
+    if type(value) is not Number:
         return None
-    value = number(node.text)
-    if not value.is_integer() or abs(value) > MAX_SEQ:
-        return None
-    return int(value)
-
-
-def number(text: str) -> float:
-    """A JSON number as the double it means (``1e400`` is infinite)."""
-    return float(text)
+    double = float(value)
+    return int(double) if double.is_integer() and abs(double) <= MAX_SEQ else None
 
 
 @cache
@@ -124,23 +117,23 @@ def _raw(node: Node) -> Raw:
 
 
 def _string(node: Node) -> Any:
-    return whole(unquote(node.text)) if node.kind == "string" else BAD
+    return whole(node.value) if type(node.value) is str else BAD
 
 
 def _piece(node: Node) -> Any:
-    return unquote(node.text) if node.kind == "string" else BAD
+    return node.value if type(node.value) is str else BAD
 
 
 def _bool(node: Node) -> Any:
-    return node.text == "true" if node.kind == "word" and not node.null else BAD
+    return node.value if type(node.value) is bool else BAD
 
 
 def _float(node: Node) -> Any:
-    return number(node.text) if node.kind == "number" else BAD
+    return float(node.value) if type(node.value) is Number else BAD
 
 
 def _null(node: Node) -> Any:
-    return None if node.null else BAD
+    return None if node.value is None else BAD
 
 
 def _never(_: Node) -> Any:
@@ -159,7 +152,7 @@ _SCALARS: Final[dict[Any, _Reader]] = {
 
 def _bounded(lowest: int) -> _Reader:
     def read(node: Node) -> Any:
-        value = integer(node)
+        value = integer(node.value)
         return BAD if value is None or value < lowest else value
 
     return read
@@ -178,9 +171,9 @@ def _list(item: Any) -> _Reader:
     wrong = None if type(None) in get_args(item) else BAD  # an optional element may be wrong
 
     def read(node: Node) -> Any:
-        if node.kind != "array":
+        if type(node.value) is not list:
             return BAD
-        values = [read_item(child) for child in node.items]
+        values = [read_item(child) for child in node.items()]
         values = [wrong if value is BAD else value for value in values]
         return BAD if any(value is BAD for value in values) else values
 
@@ -196,9 +189,9 @@ def _union(members: tuple[Any, ...]) -> _Reader:
     plain = [_reader(m) for m in members if not _is_tagged(m)]
 
     def read(node: Node) -> Any:
-        if tagged and node.kind == "object":
-            tag = node.members.get("type")
-            known = tagged.get(_string(tag)) if tag is not None and tag.kind == "string" else None
+        if tagged and type(node.value) is dict:
+            tag = node.value.get("type")
+            known = tagged.get(tag) if type(tag) is str else None
             return BAD if known is None else known(node)
         for reader in plain:
             value = reader(node)
@@ -227,11 +220,11 @@ def _struct(type_: type[Struct]) -> _Reader:
     closed = type_.__struct_config__.forbid_unknown_fields
 
     def read(node: Node) -> Any:
-        if node.kind != "object" or (closed and not node.members.keys() <= names):
+        if type(node.value) is not dict or (closed and not node.value.keys() <= names):
             return BAD
         values = {}
         for wire, name, reader, default in fields:
-            child = node.members.get(wire)
+            child = node.member(wire)
             value = BAD if child is None else reader(child)
             if value is BAD:
                 if default is NODEFAULT:

@@ -151,9 +151,16 @@ def test_a_port_in_use_is_named(java: Java, jars: None, tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(BrokerError, match=rf"port {port} is not free .*choose another port"):
             up(tmp_path / "k", port=port)
-        with pytest.raises(BrokerError, match=f"port {port} is not free"):
-            up(tmp_path / "k", port=port - 1)  # the controller's
     assert not (tmp_path / "k").exists()
+
+
+def test_the_controller_s_port_is_looked_at_too(
+    java: Java, jars: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java(JAVA_17)
+    monkeypatch.setattr(broker, "_trouble", {19_330: None, 19_331: "taken"}.get)
+    with pytest.raises(BrokerError, match=r"port 19331 is not free \(taken; .* 19330 to 19331\)"):
+        up(tmp_path / "k", port=19_330)
 
 
 def test_no_such_port(java: Java, jars: None, tmp_path: Path) -> None:

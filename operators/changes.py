@@ -15,12 +15,12 @@ from .events import EMPTY_LIST, NULL
 # --- the surface ----------------------------------------------------------------------------------
 
 
-class Target(Struct, frozen=True):
+class Target(Struct, frozen=True, gc=False):
     seq: int
     images: tuple[int, ...]
 
 
-class SurfaceChange(Struct, frozen=True):
+class SurfaceChange(Struct, frozen=True, gc=False):
     """One step of what the model is sent: ``op`` append, replace, amend or reset."""
 
     session: str | None
@@ -42,7 +42,7 @@ class SurfaceChange(Struct, frozen=True):
 # --- what a row of the transcript holds, one record per kind --------------------------------------
 
 
-class MessageData(Struct, frozen=True):
+class MessageData(Struct, frozen=True, gc=False):
     """Kinds user, steering, context, system."""
 
     message_id: str | None
@@ -52,7 +52,7 @@ class MessageData(Struct, frozen=True):
     form: str | None = None
 
 
-class AssistantData(Struct, frozen=True):
+class AssistantData(Struct, frozen=True, gc=False):
     status: str
     message_id: str | None = None
     blocks: Raw = EMPTY_LIST
@@ -64,7 +64,7 @@ class AssistantData(Struct, frozen=True):
     completed_time: int | None = None
 
 
-class SubCall(Struct, frozen=True):
+class SubCall(Struct, frozen=True, gc=False):
     call_id: str
     name: str | None
     arguments: Raw | None
@@ -76,7 +76,7 @@ class SubCall(Struct, frozen=True):
     sub_calls: tuple[SubCall, ...] = ()
 
 
-class ToolData(Struct, frozen=True):
+class ToolData(Struct, frozen=True, gc=False):
     call_id: str
     name: str | None
     arguments: str | None
@@ -94,7 +94,7 @@ class ToolData(Struct, frozen=True):
     sub_calls: tuple[SubCall, ...] = ()
 
 
-class CompactionData(Struct, frozen=True):
+class CompactionData(Struct, frozen=True, gc=False):
     compaction_id: str | None
     trigger: str | None
     status: str
@@ -110,7 +110,7 @@ class CompactionData(Struct, frozen=True):
     error: str | None = None
 
 
-class CommandData(Struct, frozen=True):
+class CommandData(Struct, frozen=True, gc=False):
     command_id: str
     name: str | None
     args: str | None
@@ -123,7 +123,7 @@ class CommandData(Struct, frozen=True):
     compaction: CompactionData | None = None
 
 
-class Attempt(Struct, frozen=True):
+class Attempt(Struct, frozen=True, gc=False):
     seq: int
     time: int | None
     retry: int | None
@@ -132,7 +132,7 @@ class Attempt(Struct, frozen=True):
     failure: Raw = NULL
 
 
-class RetryData(Struct, frozen=True):
+class RetryData(Struct, frozen=True, gc=False):
     retry_id: str
     provider: str | None
     mode: str | None
@@ -140,17 +140,17 @@ class RetryData(Struct, frozen=True):
     attempts: tuple[Attempt, ...]
 
 
-class TurnErrorData(Struct, frozen=True):
+class TurnErrorData(Struct, frozen=True, gc=False):
     message: str | None
     code: str | None
     masked: bool
 
 
-class MaxTokensData(Struct, frozen=True):
+class MaxTokensData(Struct, frozen=True, gc=False):
     closing_seq: int | None
 
 
-class UsageData(Struct, frozen=True):
+class UsageData(Struct, frozen=True, gc=False):
     uncached_input: int = 0
     output: int = 0
     cache_read: int = 0
@@ -158,7 +158,7 @@ class UsageData(Struct, frozen=True):
     reasoning: int = 0
 
 
-class TurnData(Struct, frozen=True):
+class TurnData(Struct, frozen=True, gc=False):
     reason: str | None
     reason_detail: Raw | None
     steps: int
@@ -173,12 +173,12 @@ class TurnData(Struct, frozen=True):
     closing_seq: int | None
 
 
-class GapData(Struct, frozen=True):
+class GapData(Struct, frozen=True, gc=False):
     first: int
     last: int
 
 
-class UnknownData(Struct, frozen=True):
+class UnknownData(Struct, frozen=True, gc=False):
     type: str
     ignorable: bool
 
@@ -198,14 +198,14 @@ RowData: TypeAlias = (
 )
 
 
-class Truncated(Struct, frozen=True):
+class Truncated(Struct, frozen=True, gc=False):
     """A field of ``data`` that was cut for size: its name and its whole length in bytes."""
 
     field: str
     bytes: int
 
 
-class TranscriptRow(Struct, frozen=True):
+class TranscriptRow(Struct, frozen=True, gc=False):
     """A keyed upsert; ``seq`` = ``rev``. ``kind`` is one of the table in projection.md §5."""
 
     session: str | None
@@ -225,7 +225,7 @@ class TranscriptRow(Struct, frozen=True):
     data: RowData | None
 
 
-class PartialText(Struct, frozen=True):
+class PartialText(Struct, frozen=True, gc=False):
     """Text that only lengthens an open block; ``offset`` in code points, ``seq`` = ``last_seq``."""
 
     session: str | None
@@ -243,7 +243,7 @@ class PartialText(Struct, frozen=True):
     time: int | None
 
 
-class SessionOverview(Struct, frozen=True):
+class SessionOverview(Struct, frozen=True, gc=False):
     session: str | None
     epoch: int
     seq: int
@@ -274,7 +274,7 @@ class SessionOverview(Struct, frozen=True):
     inherited_until: int | None
 
 
-class Refused(Struct, frozen=True):
+class Refused(Struct, frozen=True, gc=False):
     """A line the fold did not take: reason code of ``outputs.md``, in words, and its seq."""
 
     reason: str

@@ -17,7 +17,7 @@ from .out import Out, RowPlace
 from .table import Table
 
 
-class Command(msgspec.Struct, frozen=True, array_like=True):
+class Command(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One command row; ``key`` is the seq in its key, ``marker`` the compaction row it carries."""
 
     key: int

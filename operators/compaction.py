@@ -25,7 +25,7 @@ from .table import Table
 from .totals import elapsed
 
 
-class Compaction(msgspec.Struct, frozen=True, array_like=True):
+class Compaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One compaction row; ``key`` is the seq in its key. ``named``: one of its events names a
     command. ``cites``: its checkpoint cites the summary it carries. ``joined``: key of the command
     row that carries it now; ``shown``: where its own row was published last."""
@@ -79,7 +79,7 @@ class Compaction(msgspec.Struct, frozen=True, array_like=True):
         )
 
 
-class Summary(msgspec.Struct, frozen=True, array_like=True):
+class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """What a ``compaction/summary`` event said."""
 
     key: int

@@ -8,6 +8,8 @@ written again. What a fold needs from inside stands beside it, decoded once.
 
 A value that cannot be what its field says is ``None`` here (a turn that is no integer, a missing
 id); an event that cannot be read at all is a :class:`Fault`. Nothing in this file parses.
+
+``gc=False`` throughout: frozen values hold no cycles, so the collector need not visit them.
 """
 
 from __future__ import annotations
@@ -42,18 +44,18 @@ class Shape(IntFlag):
 # --- the surface marker and the source list -------------------------------------------------------
 
 
-class Append(Struct, frozen=True):
+class Append(Struct, frozen=True, gc=False):
     """``surfaceOp: "append"``."""
 
 
-class Replace(Struct, frozen=True):
+class Replace(Struct, frozen=True, gc=False):
     """``surfaceOp: {op: "replace", …}`` in either spelling; endpoints as logged, seqs by value."""
 
     start: int
     end: int
 
 
-class BadMarker(Struct, frozen=True):
+class BadMarker(Struct, frozen=True, gc=False):
     """A ``surfaceOp`` that is present and wrong: ``surfaceop-invalid`` (neither a string nor an
     object of the known form) or ``surfaceop-invalid-replace`` (an object with ``op: "replace"``
     whose keys or endpoints are wrong)."""
@@ -66,7 +68,7 @@ Marker: TypeAlias = Append | Replace | BadMarker | None
 APPEND = Append()
 
 
-class Sources(Struct, frozen=True):
+class Sources(Struct, frozen=True, gc=False):
     """``sourceEventSeqs``, ranges kept as ranges: ``[first, last]`` pairs in the order logged, a
     plain integer ``n`` as ``(n, n)``. ``count`` is the sum of their lengths, ``lowest`` and
     ``highest`` the extreme members (0 and -1 when the list is empty)."""
@@ -77,7 +79,7 @@ class Sources(Struct, frozen=True):
     highest: int
 
 
-class BadSources(Struct, frozen=True):
+class BadSources(Struct, frozen=True, gc=False):
     """Wrong by itself: ``sources-not-array``, ``sources-element`` or ``sources-duplicate``."""
 
     reason: str
@@ -90,7 +92,7 @@ SourceList: TypeAlias = Sources | BadSources | None
 # --- common values --------------------------------------------------------------------------------
 
 
-class Usage(Struct, frozen=True):
+class Usage(Struct, frozen=True, gc=False):
     """Token counts of one sample; a bucket that is absent or no number counts 0."""
 
     uncached_input: int = 0
@@ -101,14 +103,14 @@ class Usage(Struct, frozen=True):
     has_output: bool = False  #: ``outputTokens`` was a finite number ≥ 0 (readers.md §2)
 
 
-class Checkpoint(Struct, frozen=True):
+class Checkpoint(Struct, frozen=True, gc=False):
     """The compaction source on a user message; a checkpoint only if the message also replaces."""
 
     compaction_id: str | None = None
     command_id: str | None = None
 
 
-class Source(Struct, frozen=True):
+class Source(Struct, frozen=True, gc=False):
     """Who a user or developer message comes from (projection.md §5.5)."""
 
     raw: Raw = NULL
@@ -121,12 +123,12 @@ class Source(Struct, frozen=True):
 # --- stream chunks --------------------------------------------------------------------------------
 
 
-class BlockStart(Struct, frozen=True):
+class BlockStart(Struct, frozen=True, gc=False):
     index: int
     block_type: str
 
 
-class TextDelta(Struct, frozen=True):
+class TextDelta(Struct, frozen=True, gc=False):
     """A text or reasoning delta; ``kind`` is "text" or "reasoning"."""
 
     index: int
@@ -134,7 +136,7 @@ class TextDelta(Struct, frozen=True):
     text: str
 
 
-class ToolDelta(Struct, frozen=True):
+class ToolDelta(Struct, frozen=True, gc=False):
     """``name`` is None when the key is absent; ``""`` is a name (it makes a first token)."""
 
     index: int
@@ -143,7 +145,7 @@ class ToolDelta(Struct, frozen=True):
     arguments: str
 
 
-class BlockEnd(Struct, frozen=True):
+class BlockEnd(Struct, frozen=True, gc=False):
     """The final block as logged; ``type`` its tag, ``blank`` whether its text is white space only,
     ``call_id`` and ``name`` those of a tool call."""
 
@@ -155,12 +157,12 @@ class BlockEnd(Struct, frozen=True):
     name: str | None = None
 
 
-class UsageChunk(Struct, frozen=True):
+class UsageChunk(Struct, frozen=True, gc=False):
     raw: Raw
     usage: Usage
 
 
-class OtherChunk(Struct, frozen=True):
+class OtherChunk(Struct, frozen=True, gc=False):
     """``finish`` and every chunk type not known here: no effect on rows."""
 
     type: str
@@ -169,7 +171,7 @@ class OtherChunk(Struct, frozen=True):
 Chunk: TypeAlias = TextDelta | ToolDelta | BlockStart | BlockEnd | UsageChunk | OtherChunk
 
 
-class Run(Struct, frozen=True):
+class Run(Struct, frozen=True, gc=False):
     """Consecutive deltas of one block, one packed row: ``texts[k]`` at ``times[k]``.
 
     ``kind`` is "text", "reasoning" or "tool-call" (then ``texts`` are argument pieces, and ``id``
@@ -183,14 +185,14 @@ class Run(Struct, frozen=True):
     name: str | None = None
 
 
-class Timed(Struct, frozen=True):
+class Timed(Struct, frozen=True, gc=False):
     """One record of an embedded stream: a chunk or a run, with the stream's own time."""
 
     time: int | None
     chunk: Chunk | Run
 
 
-class Stream(Struct, frozen=True):
+class Stream(Struct, frozen=True, gc=False):
     """What the fold takes from an embedded stream: first token, last usage sample."""
 
     first_token_time: int | None = None
@@ -201,7 +203,7 @@ class Stream(Struct, frozen=True):
 # --- bodies ---------------------------------------------------------------------------------------
 
 
-class UserMessage(Struct, frozen=True):
+class UserMessage(Struct, frozen=True, gc=False):
     """``message`` is what the model is sent (the data, or the wrapped form of a flat one)."""
 
     message: Raw
@@ -211,7 +213,7 @@ class UserMessage(Struct, frozen=True):
     steering: bool = False  #: logged as ``steering/message``: always a steering row
 
 
-class AssistantMessage(Struct, frozen=True):
+class AssistantMessage(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     message: Raw
@@ -229,7 +231,7 @@ class AssistantMessage(Struct, frozen=True):
     stream: Stream | None  #: None: no embedded stream
 
 
-class AssistantAttempt(Struct, frozen=True):
+class AssistantAttempt(Struct, frozen=True, gc=False):
     """An attempt that settled without a message: stands for the chunks of its stream."""
 
     turn: int | None
@@ -238,7 +240,7 @@ class AssistantAttempt(Struct, frozen=True):
     stream: Stream
 
 
-class AssistantChunk(Struct, frozen=True):
+class AssistantChunk(Struct, frozen=True, gc=False):
     """One chunk event, or one packed row (``chunk`` is a :class:`Run`)."""
 
     turn: int | None
@@ -246,7 +248,7 @@ class AssistantChunk(Struct, frozen=True):
     chunk: Chunk | Run
 
 
-class SystemMessage(Struct, frozen=True):
+class SystemMessage(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     message: Raw
@@ -256,7 +258,7 @@ class SystemMessage(Struct, frozen=True):
     empty: bool
 
 
-class DeveloperMessage(Struct, frozen=True):
+class DeveloperMessage(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     message: Raw
@@ -266,7 +268,7 @@ class DeveloperMessage(Struct, frozen=True):
     empty: bool
 
 
-class ToolCall(Struct, frozen=True):
+class ToolCall(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     call_id: str | None
@@ -274,7 +276,7 @@ class ToolCall(Struct, frozen=True):
     arguments: str | None
 
 
-class ToolResult(Struct, frozen=True):
+class ToolResult(Struct, frozen=True, gc=False):
     """``identity``: 64-bit digest of everything in the data but the content, by JSON value (§4);
     two results with equal identity may replace one another."""
 
@@ -290,7 +292,7 @@ class ToolResult(Struct, frozen=True):
     identity: int
 
 
-class Dispatch(Struct, frozen=True):
+class Dispatch(Struct, frozen=True, gc=False):
     """A nested call: its start (``settled`` false) or its settling."""
 
     root_call_id: str | None
@@ -304,11 +306,11 @@ class Dispatch(Struct, frozen=True):
     error: Raw | None = None
 
 
-class TurnStart(Struct, frozen=True):
+class TurnStart(Struct, frozen=True, gc=False):
     turn: int | None
 
 
-class TurnEnd(Struct, frozen=True):
+class TurnEnd(Struct, frozen=True, gc=False):
     """``reason`` is the kind, None without one; ``detail`` the reason object as logged. For kind
     ``error``: message and code of the failure in any of its shapes."""
 
@@ -319,28 +321,28 @@ class TurnEnd(Struct, frozen=True):
     error_code: str | None = None
 
 
-class StepStart(Struct, frozen=True):
+class StepStart(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
 
 
-class StepEnd(Struct, frozen=True):
+class StepEnd(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
 
 
-class RequestHeader(Struct, frozen=True):
+class RequestHeader(Struct, frozen=True, gc=False):
     provider: str | None
     model: str | None
 
 
-class RequestContext(Struct, frozen=True):
+class RequestContext(Struct, frozen=True, gc=False):
     provider: str | None
     model: str | None
     context_window: int | None
 
 
-class Retry(Struct, frozen=True):
+class Retry(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     retry_id: str | None  #: None when missing or empty
@@ -352,14 +354,14 @@ class Retry(Struct, frozen=True):
     failure: Raw
 
 
-class RetryStarted(Struct, frozen=True):
+class RetryStarted(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     retry_id: str | None
     retry: int | None
 
 
-class InboxSplice(Struct, frozen=True):
+class InboxSplice(Struct, frozen=True, gc=False):
     """``next_step`` tells the list; None when the target is neither. ``start`` and ``removed`` as
     logged (JavaScript's clamping is the fold's), ``inserted`` message ids."""
 
@@ -370,13 +372,13 @@ class InboxSplice(Struct, frozen=True):
     canceled: bool
 
 
-class CommandRun(Struct, frozen=True):
+class CommandRun(Struct, frozen=True, gc=False):
     command_id: str | None
     name: str | None
     args: str | None
 
 
-class CommandDone(Struct, frozen=True):
+class CommandDone(Struct, frozen=True, gc=False):
     """``source_event_seq`` only with success and when it is a seq."""
 
     command_id: str | None
@@ -385,13 +387,13 @@ class CommandDone(Struct, frozen=True):
     source_event_seq: int | None
 
 
-class CompactionStart(Struct, frozen=True):
+class CompactionStart(Struct, frozen=True, gc=False):
     compaction_id: str | None
     command_id: str | None
     turn: int | None
 
 
-class CompactionSummary(Struct, frozen=True):
+class CompactionSummary(Struct, frozen=True, gc=False):
     """``text``: the text blocks joined without a separator, None if blank; ``item_count``: length
     of ``shadowedSeqs`` if all are seqs; ``token_count`` if a non-negative integer."""
 
@@ -403,37 +405,37 @@ class CompactionSummary(Struct, frozen=True):
     usage: Usage | None
 
 
-class CompactionEnd(Struct, frozen=True):
+class CompactionEnd(Struct, frozen=True, gc=False):
     compaction_id: str | None
     command_id: str | None
     turn: int | None
     error: str | None  #: failure text; None when it ended well
 
 
-class EndSeed(Struct, frozen=True):
+class EndSeed(Struct, frozen=True, gc=False):
     inherited: bool
 
 
-class Title(Struct, frozen=True):
+class Title(Struct, frozen=True, gc=False):
     title: str | None
 
 
-class ImageTarget(Struct, frozen=True):
+class ImageTarget(Struct, frozen=True, gc=False):
     """``seq`` is None when the target is not of the known form."""
 
     seq: int | None
     images: tuple[int, ...]
 
 
-class ImageOffload(Struct, frozen=True):
+class ImageOffload(Struct, frozen=True, gc=False):
     targets: tuple[ImageTarget, ...]
 
 
-class LogOnly(Struct, frozen=True):
+class LogOnly(Struct, frozen=True, gc=False):
     """A known type that changes neither rows nor surface."""
 
 
-class Unknown(Struct, frozen=True):
+class Unknown(Struct, frozen=True, gc=False):
     ignorable: bool
 
 
@@ -474,7 +476,7 @@ SURFACE_BODIES = (UserMessage, AssistantMessage, ToolResult, SystemMessage, Deve
 # --- the three things a line can be ---------------------------------------------------------------
 
 
-class Event(Struct, frozen=True):
+class Event(Struct, frozen=True, gc=False):
     """One event; a packed row is one event of ``count`` members, at ``seq`` … ``seq + count - 1``.
 
     ``type`` is the type as read: the canonical name (``compact/start`` → ``compaction/start``,
@@ -495,7 +497,7 @@ class Event(Struct, frozen=True):
     quality: tuple[str, ...] = ()
 
 
-class Header(Struct, frozen=True):
+class Header(Struct, frozen=True, gc=False):
     """The log header. ``session`` is its id, ``raw`` the whole line. Unknown keys are allowed."""
 
     session: str | None
@@ -511,7 +513,7 @@ class Header(Struct, frozen=True):
     quality: tuple[str, ...] = ()
 
 
-class Fault(Struct, frozen=True):
+class Fault(Struct, frozen=True, gc=False):
     """A line that cannot be read as an event. ``seq`` is known or not; a known one is taken.
 
     Raised by nobody: readers return it, the fold turns it into a dead letter."""

@@ -19,7 +19,7 @@ MAX_DEPTH = 256
 INTERRUPTED_ERROR = Raw(b'{"name":"Interrupted","code":"interrupted"}')
 
 
-class Sub(msgspec.Struct, frozen=True, array_like=True):
+class Sub(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One nested call; ``root`` is the key of its root's row, ``parent`` a call id."""
 
     key: int
@@ -35,7 +35,7 @@ class Sub(msgspec.Struct, frozen=True, array_like=True):
     end_seq: int | None = None
 
 
-class Waiting(msgspec.Struct, frozen=True, array_like=True):
+class Waiting(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """A dispatch whose root has no row yet."""
 
     key: int

@@ -32,7 +32,7 @@ class Describes(Protocol):
     def overview(self) -> SessionOverview: ...
 
 
-class RowPlace(Struct, frozen=True, array_like=True):
+class RowPlace(Struct, frozen=True, array_like=True, gc=False):
     """Everything of a row but its data: ``rev`` is the seq of the event that changed it."""
 
     kind: str
@@ -46,7 +46,7 @@ class RowPlace(Struct, frozen=True, array_like=True):
     time: int | None
 
 
-class Growth(Struct):
+class Growth(Struct, gc=False):
     """Text at the end of one open block, joined over a batch."""
 
     key: str

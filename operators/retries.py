@@ -11,7 +11,7 @@ from .out import Out, RowPlace
 from .table import Table
 
 
-class Chain(msgspec.Struct, frozen=True, array_like=True):
+class Chain(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """All attempts seen of one retry id; ``status`` is that of the last one."""
 
     key: int

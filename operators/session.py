@@ -19,9 +19,7 @@ from .changes import (
     Refused,
     SessionOverview,
     SurfaceChange,
-    Target,
     TranscriptRow,
-    UnknownData,
 )
 from .events import (
     SURFACE_BODIES,
@@ -29,9 +27,7 @@ from .events import (
     Event,
     Fault,
     Header,
-    ImageOffload,
     Line,
-    Replace,
     Run,
     Unknown,
 )
@@ -39,12 +35,12 @@ from .order import Place
 from .out import Out, RowPlace
 from .overview import overview
 from .rooms import Rooms
-from .surface import Plan, Refusal
+from .surface import Refusal
+from .surface_changes import publish_plan
 from .transcript import HANDLERS
 
 __all__ = ["Folded", "Out", "Session", "enter_epoch", "fold", "step"]
 
-_AMENDABLE = ("user/message", "tool/result")
 _SURFACE = frozenset(SURFACE_BODIES)
 
 
@@ -113,7 +109,7 @@ class Session(Rooms):
                 self._refuse(plan, event, out)
                 return
             self._accept(event, out)
-            self._change_surface(event, plan, out)  # type: ignore[arg-type]
+            publish_plan(self, event, plan, out)  # type: ignore[arg-type]
         else:
             refusal = self._refuse_log_only(event)
             if refusal is not None:
@@ -123,10 +119,6 @@ class Session(Rooms):
         handler = HANDLERS.get(kind)
         if handler is not None:
             handler(self, event, event.body, out)
-        elif kind is Unknown:
-            self._unknown_row(event, out)
-        elif kind is ImageOffload:
-            self._amend(event, out)
 
     def _accept(self, event: Event, out: Out) -> None:
         """What every accepted event changes."""
@@ -227,69 +219,6 @@ class Session(Rooms):
         if self.strict and isinstance(event.body, Unknown) and not event.body.ignorable:
             return Refusal("unknown-required-event", f"{event.type} is required and not known")
         return None
-
-    # --- the surface --------------------------------------------------------------------------
-
-    def _change_surface(self, event: Event, plan: Plan, out: Out) -> None:
-        position = self.surface.apply(plan)
-        body, marker = event.body, event.marker
-        message = None if getattr(body, "empty", False) else body.message  # type: ignore[union-attr]
-        start, end = (marker.start, marker.end) if isinstance(marker, Replace) else (None, None)
-        out.surface.append(
-            SurfaceChange(
-                self.session,
-                self.epoch,
-                event.seq,
-                "replace" if plan.replaces else "append",
-                event.type,
-                event.time,
-                start,
-                end,
-                tuple([node.seq for node in plan.shadowed]),
-                position,
-                self.surface.generation,
-                message,
-                (),
-                plan.partial,
-            )
-        )
-
-    def _amend(self, event: Event, out: Out) -> None:
-        """``image/offload``: whoever holds the messages marks those images."""
-        body = event.body
-        assert isinstance(body, ImageOffload)
-        targets = []
-        for target in body.targets:
-            node = None if target.seq is None else self.surface.find(target.seq)
-            if node is not None and node.type in _AMENDABLE:
-                targets.append(Target(node.seq, target.images))
-            else:
-                self.note("malformed")
-        if targets:
-            out.surface.append(
-                SurfaceChange(
-                    self.session,
-                    self.epoch,
-                    event.seq,
-                    "amend",
-                    event.type,
-                    event.time,
-                    generation=self.surface.generation,
-                    targets=tuple(targets),
-                )
-            )
-
-    def _unknown_row(self, event: Event, out: Out) -> None:
-        body = event.body
-        assert isinstance(body, Unknown)
-        if not body.ignorable:
-            self.note("unknown_required_event")
-        seq = event.seq
-        place = self.turns.place(None, None)
-        out.row(
-            RowPlace("unknown", seq, seq, 0, seq, False, *place, event.time),
-            UnknownData(event.type, body.ignorable),
-        )
 
     # --- what a reader of a file sees ---------------------------------------------------------
 

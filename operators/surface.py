@@ -34,14 +34,14 @@ Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment
 
 
-class Node(Struct, frozen=True, array_like=True):
+class Node(Struct, frozen=True, array_like=True, gc=False):
     key: Key
     seq: int
     type: str
     identity: int = 0  #: tool results: digest of all but the content
 
 
-class Refusal(Struct, frozen=True):
+class Refusal(Struct, frozen=True, gc=False):
     reason: str
     message: str
 
@@ -49,7 +49,7 @@ class Refusal(Struct, frozen=True):
 _EMPTY = Refusal("sources-empty", "sourceEventSeqs is empty")
 
 
-class Plan(Struct, frozen=True):
+class Plan(Struct, frozen=True, gc=False):
     """An accepted event: the node it adds and the nodes that leave, in surface order."""
 
     node: Node

@@ -21,7 +21,7 @@ INTERRUPTED_RANK = -80
 Boundary = tuple[int, int | None]  #: seq and time of the event that closed a step or turn
 
 
-class Tool(msgspec.Struct, frozen=True, array_like=True):
+class Tool(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One tool row; ``key`` is the seq in its key. ``logged``: its result is in the log, not a
     stand-in for an interruption."""
 
@@ -160,7 +160,9 @@ class Tools:
     def dispatch(self, seq: int, body: Dispatch, tool: Tool, boundary: Boundary | None) -> bool:
         """A nested call's start or settling under ``tool``; False when it is dropped."""
         assert body.sub_call_id is not None
-        parent = body.parent_call_id or tool.call_id
+        parent = body.parent_call_id
+        if parent is None:
+            return False
         sub = self.nested.find(tool.key, body.sub_call_id)
         if sub is None and not self.nested.edge_allowed(
             tool.key, tool.call_id, parent, body.sub_call_id

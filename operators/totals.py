@@ -13,6 +13,7 @@ from .changes import UsageData
 from .events import Usage
 
 NO_USAGE = Usage()
+_LONG = 2**63 - 1
 
 
 def add(total: Usage, sample: Usage, sign: int = 1) -> Usage:
@@ -27,11 +28,20 @@ def add(total: Usage, sample: Usage, sign: int = 1) -> Usage:
 
 def usage_data(usage: Usage) -> UsageData:
     return UsageData(
-        usage.uncached_input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
+        bounded(usage.uncached_input),
+        bounded(usage.output),
+        bounded(usage.cache_read),
+        bounded(usage.cache_write),
+        bounded(usage.reasoning),
     )
 
 
-class Clock(Struct, frozen=True, array_like=True):
+def bounded(figure: int) -> int:
+    """A sum as an Avro ``long``: absurd figures of a hostile log stop at its ends."""
+    return max(-_LONG - 1, min(figure, _LONG))
+
+
+class Clock(Struct, frozen=True, array_like=True, gc=False):
     """The open step and the pending calls that model and tool time are read from (readers.md §2)."""
 
     turn: int | None = None

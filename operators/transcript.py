@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import assistant
-from .changes import MessageData
+from .changes import MessageData, UnknownData
 from .compactions_and_commands import (
     on_command_done,
     on_command_run,
@@ -34,6 +34,7 @@ from .events import (
     Dispatch,
     EndSeed,
     Event,
+    ImageOffload,
     InboxSplice,
     RequestContext,
     RequestHeader,
@@ -48,12 +49,14 @@ from .events import (
     ToolResult,
     TurnEnd,
     TurnStart,
+    Unknown,
     UsageChunk,
     UserMessage,
 )
 from .out import Out, RowPlace
 from .rooms import Rooms
 from .steps import Step
+from .surface_changes import on_image_offload
 from .tools import Tool
 from .turn_rows import on_step_end, on_step_start, on_turn_end, on_turn_start
 
@@ -275,6 +278,15 @@ def on_title(rooms: Rooms, event: Event, body: Title, out: Out) -> None:
         rooms.title = body.title
 
 
+def on_unknown(rooms: Rooms, event: Event, body: Unknown, out: Out) -> None:
+    """Kept, opaque, without any other effect (§2)."""
+    if not body.ignorable:
+        rooms.note("unknown_required_event")
+    seq = event.seq
+    place = RowPlace("unknown", seq, seq, 0, seq, False, *rooms.turns.place(None, None), event.time)
+    out.row(place, UnknownData(event.type, body.ignorable))
+
+
 HANDLERS: dict[type, Handler] = {
     AssistantChunk: on_chunk,
     UserMessage: on_user,
@@ -301,4 +313,6 @@ HANDLERS: dict[type, Handler] = {
     RequestHeader: on_request_header,
     RequestContext: on_request_context,
     Title: on_title,
+    ImageOffload: on_image_offload,
+    Unknown: on_unknown,
 }

@@ -51,25 +51,26 @@ class _Numbers(dict[int | None, bytes]):
 
     def __init__(self, top: int, *, nullable: bool = False, lenient: bool = False) -> None:
         self._top, self._lenient, self._nullable = top, lenient, nullable
+        self._branch = b"\x02" if nullable else b""
 
     def __missing__(self, n: int | None) -> bytes:
         if len(self) >= _KEPT:
             self.clear()
-        encoded = self[n] = self._encode(n)
+        if n is not None and -self._top - 1 <= n <= self._top:
+            encoded = self._branch + long_bytes(n)
+        else:
+            encoded = self._odd(n)
+        self[n] = encoded
         return encoded
 
-    def _encode(self, n: int | None) -> bytes:
+    def _odd(self, n: int | None) -> bytes:
         if n is None:
-            if self._nullable:
-                return b"\x00"
-            raise TypeError("null in a field that is not nullable")
-        if not -self._top - 1 <= n <= self._top:
-            if not self._lenient:
-                raise OverflowError(f"{n} does not fit an Avro number")
-            if self._nullable:
-                return b"\x00"
-            n = self._top if n > 0 else -self._top - 1
-        return b"\x02" + long_bytes(n) if self._nullable else long_bytes(n)
+            if not self._nullable:
+                raise TypeError("null in a field that is not nullable")
+            return b"\x00"
+        if not self._lenient:
+            raise OverflowError(f"{n} does not fit an Avro number")
+        return b"\x00" if self._nullable else long_bytes(self._top if n > 0 else -self._top - 1)
 
 
 def utf8(text: str) -> bytes:
@@ -146,10 +147,14 @@ class _Source:
         if isinstance(kind, list):
             return self._union(kind, value, opaque)
         if kind in ("string", "bytes"):
-            e = self._fresh("e")
-            data = value if opaque or kind == "bytes" else self._encoded.format(value)
-            return f"LONG[len({e} := {data})], {e}"
+            return ", ".join(self._sized("LONG", kind, value, opaque))
         return self._one(kind, value)
+
+    def _sized(self, table: str, kind: str, value: str, opaque: bool) -> tuple[str, str]:
+        """Length, by ``table``, and bytes of a string or bytes."""
+        e = self._fresh("e")
+        data = value if opaque or kind == "bytes" else self._encoded.format(value)
+        return f"{table}[len({e} := {data})]", e
 
     def _one(self, kind: Any, value: str) -> str:
         """The same, always one element."""
@@ -157,8 +162,6 @@ class _Source:
             return f"{kind.upper()}[{value}]"
         if kind == "boolean":
             return f"(b'\\x01' if {value} else b'\\x00')"
-        if kind in ("string", "bytes"):
-            return f"b''.join(({self._piece(kind, value, False)}))"
         if isinstance(kind, str) and kind in self._known:
             return f"w_{kind}({value})"
         if isinstance(kind, dict):
@@ -172,18 +175,17 @@ class _Source:
         """An array, or a map of long, in one block."""
         items, i = self._fresh("s"), self._fresh("i")
         if kind["type"] == "array":
-            each = f"[{self._item(kind['items'], i)} for {i} in {items}]"
+            each = f"[{self._joined(kind['items'], i)} for {i} in {items}]"
         else:
-            text = self._encoded.format(i)
-            pair = f"LONG[len({text})] + {text} + {self._one(kind['values'], f'n{i}')}"
+            pair = f"{self._joined('string', i)} + {self._joined(kind['values'], f'n{i}')}"
             each = f"[{pair} for {i}, n{i} in {items}.items()]"
         join = f"b''.join((LONG[len({items})], *{each}, b'\\x00'))"
         return f"({join} if ({items} := {value}) else b'\\x00')"
 
-    def _item(self, kind: Any, value: str) -> str:
-        if kind == "string":  # a comprehension cannot bind a name twice: encode twice instead
-            text = self._encoded.format(value)
-            return f"LONG[len({text})] + {text}"
+    def _joined(self, kind: Any, value: str) -> str:
+        """As one expression, where no tuple is being joined."""
+        if kind in ("string", "bytes"):
+            return " + ".join(self._sized("LONG", kind, value, opaque=False))
         return self._one(kind, value)
 
     def _union(self, kinds: list[Any], value: str, opaque: bool) -> str:
@@ -194,11 +196,10 @@ class _Source:
             kind = kinds[1]
             if kind in ("long", "int"):
                 return f"O{kind.upper()}[{value}]"
-            some = f"b'\\x02' + {self._one(kind, s)}"
             if kind in ("string", "bytes"):
-                e = self._fresh("e")
-                data = s if opaque or kind == "bytes" else self._encoded.format(s)
-                some = f"OLONG[len({e} := {data})] + {e}"
+                some = " + ".join(self._sized("OLONG", kind, s, opaque))
+            else:
+                some = f"b'\\x02' + {self._one(kind, s)}"
             return f"(b'\\x00' if ({s} := {value}) is None else {some})"
         branches = []
         for index, kind in enumerate(kinds[1:], 1):

@@ -6,8 +6,6 @@ else marks anything. Everything is tied by compaction id and by cited seqs, neve
 
 from __future__ import annotations
 
-from bisect import bisect_left
-
 import msgspec
 from immutables import Map
 
@@ -21,6 +19,7 @@ from .events import (
     Sources,
 )
 from .out import RowPlace
+from .summaries import Summaries, Summary
 from .table import Table
 from .totals import elapsed
 
@@ -79,17 +78,6 @@ class Compaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
         )
 
 
-class Summary(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """What a ``compaction/summary`` event said."""
-
-    key: int
-    compaction_id: str | None
-    named: bool
-    text: str | None
-    item_count: int | None
-    token_count: int | None
-
-
 class Compactions:
     """All compactions and summaries of the session: few, and kept."""
 
@@ -99,16 +87,12 @@ class Compactions:
         "by_summary",
         "running",
         "summaries",
-        "summaries_of",
-        "summary_seqs",
         "table",
     )
 
     def __init__(self) -> None:
         self.table: Table[Compaction] = Table()
-        self.summaries: Table[Summary] = Table()
-        self.summary_seqs: list[int] = []  # ascending
-        self.summaries_of: Map[str, tuple[int, ...]] = Map()  # by compaction id
+        self.summaries = Summaries()
         self.by_id: Map[str, tuple[int, ...]] = Map()
         self.by_command: Map[str, tuple[int, ...]] = Map()  # landed, by the checkpoint's command
         self.by_summary: Map[int, tuple[int, ...]] = Map()  # landed, by the summary carried
@@ -117,7 +101,6 @@ class Compactions:
     def fork(self) -> Compactions:
         twin = Compactions()
         twin.table, twin.summaries = self.table.fork(), self.summaries.fork()
-        twin.summary_seqs, twin.summaries_of = self.summary_seqs.copy(), self.summaries_of
         twin.by_id, twin.by_command, twin.by_summary = self.by_id, self.by_command, self.by_summary
         twin.running = self.running
         return twin
@@ -135,8 +118,7 @@ class Compactions:
             if row.summary_seq is not None:
                 carriers = self.by_summary.get(row.summary_seq, ())
                 self.by_summary = self.by_summary.set(row.summary_seq, (*carriers, key))
-        for seq in sorted(self.summaries):
-            self._index_summary(self.summaries[seq])
+        self.summaries.index()
 
     def put(self, row: Compaction) -> None:
         self.table.put(row.key, row)
@@ -180,15 +162,8 @@ class Compactions:
         summary = Summary(
             seq, body.compaction_id, named, body.text, body.item_count, body.token_count
         )
-        self.summaries.put(seq, summary)
-        self._index_summary(summary)
+        self.summaries.put(summary)
         return self._name(body.compaction_id) if named else []
-
-    def _index_summary(self, summary: Summary) -> None:
-        self.summary_seqs.append(summary.key)
-        if summary.compaction_id is not None:
-            held = self.summaries_of.get(summary.compaction_id, ())
-            self.summaries_of = self.summaries_of.set(summary.compaction_id, (*held, summary.key))
 
     def _name(self, compaction_id: str | None) -> list[Compaction]:
         """The rows of an id become manual; those that were not."""
@@ -249,7 +224,7 @@ class Compactions:
                     start_time=same[0].start_time,
                 )
             self._index_id(row)
-        cited = self._cited(sources)
+        cited = self.summaries.cited(sources)
         summary = cited or self._only_summary(checkpoint.compaction_id)
         named = row.named or checkpoint.command_id is not None
         row = msgspec.structs.replace(
@@ -275,23 +250,13 @@ class Compactions:
         if row.id is not None:
             self.by_id = self.by_id.set(row.id, (*self.by_id.get(row.id, ()), row.key))
 
-    def _cited(self, sources: Sources | BadSources | None) -> Summary | None:
-        """The first summary among the sources, in their order, even if it is blank."""
-        if not isinstance(sources, Sources):
-            return None
-        for first, last in sources.ranges:
-            at = bisect_left(self.summary_seqs, first)
-            if at < len(self.summary_seqs) and self.summary_seqs[at] <= last:
-                return self.summaries[self.summary_seqs[at]]
-        return None
-
     def _only_summary(self, compaction_id: str | None) -> Summary | None:
         """The only earlier summary of that id, if no checkpoint cites it."""
-        seqs = self.summaries_of.get(compaction_id, ()) if compaction_id is not None else ()
-        if len(seqs) != 1:
+        only = self.summaries.only_of(compaction_id)
+        if only is None:
             return None
-        carriers = (self.table[key] for key in self.by_summary.get(seqs[0], ()))
-        return None if any(row.cites for row in carriers) else self.summaries[seqs[0]]
+        carriers = (self.table[key] for key in self.by_summary.get(only.key, ()))
+        return None if any(row.cites for row in carriers) else only
 
     def _rob(self, summary: Summary) -> list[Compaction]:
         rows = [self.table[key] for key in self.by_summary.get(summary.key, ())]

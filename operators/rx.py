@@ -62,14 +62,11 @@ def fold_session(
     """Lines of one session in, its changes out, in publishing order."""
 
     def lift(lines: Observable[Line]) -> Observable[Change]:
-        def advance(folded: tuple[Session, tuple[Change, ...]], line: Line) -> _Folded:
+        def advance(folded: _Folded, line: Line) -> _Folded:
             return step(folded[0], line)
 
         start: _Folded = (Session(session, epoch, strict), ())
-        return lines.pipe(
-            ops.scan(advance, start),
-            ops.concat_map(lambda folded: reactivex.from_iterable(folded[1])),
-        )
+        return lines.pipe(ops.scan(advance, start), ops.concat_map(_changes))
 
     return lift
 
@@ -131,12 +128,19 @@ def per_session(
     return lift
 
 
+def _changes(folded: _Folded) -> Observable[Change]:
+    return reactivex.from_iterable(folded[1])
+
+
 def _rows(
     session: str | None, strict: bool, kinds: tuple[str, ...]
 ) -> Callable[[Observable[Line]], Observable[TranscriptRow]]:
+    def wanted(row: TranscriptRow) -> bool:
+        return row.kind in kinds
+
     def lift(lines: Observable[Line]) -> Observable[TranscriptRow]:
         rows = lines.pipe(fold_session(session, strict=strict), _only(TranscriptRow))
-        return rows.pipe(ops.filter(lambda row: row.kind in kinds))
+        return rows.pipe(ops.filter(wanted))
 
     return lift
 

@@ -20,15 +20,14 @@ from msgspec import Struct
 
 from .events import (
     Append,
-    AssistantMessage,
     BadMarker,
-    BadSources,
     Event,
     Replace,
     Sources,
     SystemMessage,
     ToolResult,
 )
+from .sources import EMPTY, Refusal, check_sources, cited, uncited
 
 Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment
@@ -39,14 +38,6 @@ class Node(Struct, frozen=True, array_like=True, gc=False):
     seq: int
     type: str
     identity: int = 0  #: tool results: digest of all but the content
-
-
-class Refusal(Struct, frozen=True, gc=False):
-    reason: str
-    message: str
-
-
-_EMPTY = Refusal("sources-empty", "sourceEventSeqs is empty")
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -134,20 +125,20 @@ class Surface:
                 "replace-start-after-end",
                 f"{marker.start} stands after {marker.end} on the surface",
             )
-        if refusal := _check_sources(event):
+        if refusal := check_sources(event):
             return refusal
         if start and end:
             return self._plan_replace(event, tuple(self.between(start.key, end.key)))
         return self._plan_partial(event, marker, start, end)
 
     def _plan_append(self, event: Event) -> Plan | Refusal:
-        if event.sources is not None and (refusal := _check_sources(event)):
+        if event.sources is not None and (refusal := check_sources(event)):
             return refusal
         return Plan(_node(event, event.seq))
 
     def _plan_replace(self, event: Event, shadowed: tuple[Node, ...]) -> Plan | Refusal:
-        if missing := _uncited([node.seq for node in shadowed], event.sources):
-            return _missing(missing)
+        if left_out := uncited([node.seq for node in shadowed], event.sources):
+            return missing(left_out)
         if refusal := self._check_rewrite(event, shadowed):
             return refusal
         return Plan(_node(event, shadowed[0].key), shadowed, replaces=True)
@@ -157,15 +148,15 @@ class Surface:
     ) -> Plan | Refusal:
         """An endpoint was never seen: what is cited between the known ones goes (§7)."""
         if isinstance(event.sources, Sources) and not event.sources.count:
-            return _EMPTY
+            return EMPTY
         known = [node.seq for node in (start, end) if node]
-        if missing := _uncited(known, event.sources):
-            return _missing(missing)
+        if left_out := uncited(known, event.sources):
+            return missing(left_out)
         nodes = list(self.nodes())
         low = start.key if start else (nodes[0].key if nodes else 0)
         high = end.key if end else (nodes[-1].key if nodes else 0)
-        cited = _cited(event.sources)
-        shadowed = tuple(n for n in nodes if low <= n.key <= high and cited(n.seq))
+        cites = cited(event.sources)
+        shadowed = tuple(n for n in nodes if low <= n.key <= high and cites(n.seq))
         if shadowed and (refusal := self._check_rewrite(event, shadowed)):
             return refusal
         key = shadowed[0].key if shadowed else _key_after(nodes, marker.start)
@@ -268,38 +259,3 @@ def _key_after(nodes: list[Node], start: int) -> Key:
     low = nodes[at].key
     high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
     return low + Fraction(high - low) / 2
-
-
-def _check_sources(event: Event) -> Refusal | None:
-    """The source list by itself: shape, emptiness, order in the log."""
-    sources = event.sources
-    if isinstance(sources, BadSources):
-        return Refusal(sources.reason, sources.message)
-    if sources is None:
-        return None
-    # an assistant message may say that it has no chunks; a replacement then misses what it shadows
-    if not sources.count and not isinstance(event.body, AssistantMessage):
-        return _EMPTY
-    if sources.highest >= event.seq:
-        return Refusal("sources-not-earlier", f"source {sources.highest} is not earlier")
-    return None
-
-
-def _cited(sources: Sources | BadSources | None) -> Callable[[int], bool]:
-    """Whether a seq is among the sources: O(log ranges) a question."""
-    ranges = sorted(sources.ranges) if isinstance(sources, Sources) else []
-
-    def cites(seq: int) -> bool:
-        at = bisect_right(ranges, seq, key=lambda pair: pair[0]) - 1
-        return at >= 0 and seq <= ranges[at][1]
-
-    return cites
-
-
-def _uncited(seqs: list[int], sources: Sources | BadSources | None) -> list[int]:
-    cites = _cited(sources)
-    return [seq for seq in seqs if not cites(seq)]
-
-
-def _missing(seqs: list[int]) -> Refusal:
-    return Refusal("sources-missing-shadowed", f"shadowed node {seqs[0]} is not cited")

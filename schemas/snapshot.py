@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from operators.commands import Command
-from operators.compaction import Compaction, Summary
+from operators.compaction import Compaction
 from operators.events import NULL, Header, Usage
 from operators.nested import Sub, Waiting
 from operators.order import DIGESTS
@@ -26,6 +26,7 @@ from operators.retries import Chain
 from operators.rooms import Segments
 from operators.session import Session
 from operators.steps import Step
+from operators.summaries import Summary
 from operators.table import Table
 from operators.tools import Announcement, Tool
 from operators.totals import Clock
@@ -106,7 +107,7 @@ def _tables(session: Session) -> dict[str, Table[Any]]:
         "w": session.tools.nested.waiting,
         "r": session.retries.table,
         "c": session.compactions.table,
-        "m": session.compactions.summaries,
+        "m": session.compactions.summaries.table,
         "k": session.commands.table,
     }
 

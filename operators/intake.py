@@ -1,0 +1,245 @@
+"""One line into one session's state: its place in the order, the surface's verdict, then the rooms.
+
+This is the only place where the rooms meet; what each kind of event does to the rows is
+``transcript.py``.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from .changes import (
+    GapData,
+    SessionOverview,
+    TranscriptRow,
+)
+from .events import (
+    SURFACE_BODIES,
+    AssistantChunk,
+    Event,
+    Fault,
+    Header,
+    Line,
+    Run,
+    Unknown,
+)
+from .order import Place
+from .out import Out, RowPlace
+from .overview import overview
+from .rooms import Rooms
+from .sources import Refusal
+from .surface_changes import publish_plan
+from .transcript import HANDLERS
+
+_SURFACE = frozenset(SURFACE_BODIES)
+
+
+class Session(Rooms):
+    """The state of one session. ``strict`` refuses what the harness itself would refuse: gaps,
+    duplicates, a first seq other than ``first_seq``, unknown required types; a refused line then
+    changes nothing."""
+
+    def __init__(
+        self,
+        session: str | None,
+        epoch: int = 0,
+        strict: bool = False,
+        first_seq: int = 0,
+    ) -> None:
+        super().__init__(session, epoch)
+        self.strict = strict
+        self.first_seq = first_seq
+
+    def fork(self) -> Session:
+        """A copy to fold into; O(1) in the session's length. The original never changes."""
+        twin = Session.__new__(Session)
+        self._copy_into(twin)
+        return twin
+
+    @property
+    def next_seq(self) -> int:
+        return self.order.next_seq
+
+    def overview(self) -> SessionOverview:
+        return overview(self)
+
+    # --- one line -----------------------------------------------------------------------------
+
+    def take(self, line: Line, out: Out) -> None:
+        """Fold one line into this state; what it changes goes to ``out``. Never raises."""
+        out.session, out.epoch = self.session, self.epoch
+        kind = line.__class__
+        if kind is Event:
+            self._take_event(line, out)  # type: ignore[arg-type]
+        elif kind is Header:
+            self._take_header(line, out)  # type: ignore[arg-type]
+        else:
+            self._take_fault(line, out)  # type: ignore[arg-type]
+
+    def _take_event(self, event: Event, out: Out) -> None:
+        seq = event.seq
+        order = self.order
+        if seq == order.next_seq and order.start is not None:
+            order.remember(seq, event.count, event.digest)
+        else:
+            placed = self._place_event(event, out)
+            if placed is None:
+                return
+            event, seq = placed, placed.seq
+            gap = order.take(seq, event.count, event.digest)
+            if gap is not None:
+                self._take_gap(gap, event, out)
+        if self.seed_cut is not None and seq >= self.seed_cut:
+            self.cut(self.seed_cut)
+            self.seed_cut = None
+        kind = event.body.__class__
+        if kind in _SURFACE:
+            plan = self.surface.plan(event, order.unseen)
+            if plan.__class__ is Refusal:
+                self._refuse(plan, event, out)
+                return
+            self._accept(event, out)
+            publish_plan(self, event, plan, out)  # type: ignore[arg-type]
+        else:
+            refusal = self._refuse_log_only(event)
+            if refusal is not None:
+                self._refuse(refusal, event, out)
+                return
+            self._accept(event, out)
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, event, event.body, out)
+
+    def _accept(self, event: Event, out: Out) -> None:
+        """What every accepted event changes."""
+        out.changed = True
+        self.as_of_seq = event.seq + event.count - 1
+        if event.time is not None:
+            self.last_time = event.time if event.count == 1 else _last_time(event)
+        self.shapes |= event.shapes
+        for fact in event.quality:
+            self.note(fact)
+
+    def _take_header(self, header: Header, out: Out) -> None:
+        """The first header of an epoch counts, later ones change nothing (§3)."""
+        if self.header is not None:
+            return
+        self.header = header
+        if header.seed_length is not None:
+            if self.order.next_seq <= header.seed_length:
+                self.seed_cut = header.seed_length
+            self.inherited_until = header.seed_length
+        for fact in header.quality:
+            self.note(fact)
+        out.changed = True
+
+    def _take_fault(self, fault: Fault, out: Out) -> None:
+        """A line that is no event: it takes its seq, if it has one."""
+        if fault.seq is not None:
+            placed = self._place(fault.seq, 1, fault.digest, out)
+            if placed not in (Place.NEXT, Place.GAP):
+                return
+            if not self.strict:
+                gap = self.order.take(fault.seq, 1, fault.digest)
+                if gap is not None:
+                    self._take_gap(gap, fault, out)
+        if not self.strict:
+            for fact in (*fault.quality, "fault"):
+                self.note(fact)
+        out.changed = True
+        out.refuse(fault.reason, fault.message, fault.seq)
+
+    # --- order --------------------------------------------------------------------------------
+
+    def _place_event(self, event: Event, out: Out) -> Event | None:
+        """The event, or what of it is new; None when it changes nothing more."""
+        placed = self._place(event.seq, event.count, event.digest, out)
+        if placed in (Place.NEXT, Place.GAP):
+            return event
+        if placed is Place.OVERLAP:
+            return _new_members(event, self.order.next_seq)
+        return None
+
+    def _place(self, seq: int, count: int, digest: int, out: Out) -> Place:
+        """Where a line stands; what is not folded is dealt with here."""
+        placed = self.order.place(seq, count, digest)
+        if self.strict:
+            expected = self.first_seq if self.order.start is None else self.order.next_seq
+            if seq != expected:
+                out.changed = True
+                out.refuse("seq-not-contiguous", f"seq {seq} where {expected} is next", seq)
+                return Place.AGAIN
+        elif placed is Place.LATE:
+            self.note("fault")
+            out.changed = True
+            out.refuse("late", f"seq {seq} comes after its gap was given up", seq)
+        elif placed is Place.CONFLICT:
+            self.note("seq_conflict")
+            out.changed = True
+        return placed
+
+    def _take_gap(self, gap: tuple[int, int], line: Event | Fault, out: Out) -> None:
+        assert line.seq is not None
+        self.note("gap")
+        place = self.turns.place(None, None)
+        first, last = gap
+        out.row(
+            RowPlace("gap", line.seq, first, 0, line.seq, False, *place, None),
+            GapData(first, last),
+        )
+
+    def _refuse(self, refusal: Refusal, event: Event, out: Out) -> None:
+        """The surface and the transcript stay as they were; the seq is taken (§2)."""
+        out.changed = True
+        out.refuse(refusal.reason, refusal.message, event.seq)
+        if self.strict:
+            self.order.untake(event.seq)
+            return
+        for fact in (*event.quality, "fault"):
+            self.note(fact)
+
+    def _refuse_log_only(self, event: Event) -> Refusal | None:
+        """A log-only event may touch the surface by nothing it carries (§4)."""
+        if event.marker is not None:
+            text = f"{event.type} is log-only and carries surfaceOp"
+            return Refusal("surfaceop-on-log-only", text)
+        if event.sources is not None:
+            text = f"{event.type} is log-only and carries sourceEventSeqs"
+            return Refusal("sources-on-log-only", text)
+        if self.strict and isinstance(event.body, Unknown) and not event.body.ignorable:
+            return Refusal("unknown-required-event", f"{event.type} is required and not known")
+        return None
+
+    # --- what a reader of a file sees ---------------------------------------------------------
+
+    def open_rows(self) -> list[TranscriptRow]:
+        """The running assistant rows with their open text: the last published record of each
+        joined with its partials (streams.md §5)."""
+        out = Out()
+        out.session, out.epoch = self.session, self.epoch
+        for running in self.steps.running():
+            out.row(running.place(running.rev), running.data("running"))
+        return out.rows()
+
+
+def _last_time(event: Event) -> int | None:
+    chunk = event.body.chunk if isinstance(event.body, AssistantChunk) else None
+    return chunk.times[-1] if isinstance(chunk, Run) else event.time
+
+
+def _new_members(event: Event, next_seq: int) -> Event | None:
+    """The part of a packed row that was not folded yet."""
+    body = event.body
+    if not isinstance(body, AssistantChunk) or not isinstance(body.chunk, Run):
+        return None
+    old = next_seq - event.seq
+    run = msgspec.structs.replace(
+        body.chunk, texts=body.chunk.texts[old:], times=body.chunk.times[old:]
+    )
+    return msgspec.structs.replace(
+        event,
+        seq=next_seq,
+        time=run.times[0],
+        body=msgspec.structs.replace(body, chunk=run),
+        count=event.count - old,
+    )

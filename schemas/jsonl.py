@@ -120,6 +120,8 @@ class LogFile:
                 self._rows.too_large(piece, number, self._limit)
             elif number == 1:
                 yield from self._first(piece)
+            elif (line := self._rows.plain(piece, number)) is not None:
+                yield line
             else:
                 yield from self._rows.take(piece, number)
         if number == 0 and not self._broken:

@@ -19,8 +19,9 @@ NEWEST_VERSION = 4
 
 _PACKED = {"text-chunks": "texts", "reasoning-chunks": "texts", "tool-call-chunks": "args"}
 _ENVELOPE_KEYS = {"type", "seq", "time", "data", "ignorable", "surfaceOp", "sourceEventSeqs"}
-_WATCHED = {"session/end-seed", "compaction/start", "compaction/end", "request/header"}
 _RETIRED = {"tool/code-dispatch", "tool/code-dispatch/start"}
+_SEED = {"session/end-seed"}
+_WATCHED = {*_SEED, "compaction/start", "compaction/end", "request/header", *_RETIRED}
 
 
 class _Envelope(Struct, forbid_unknown_fields=True, rename="camel", gc=False):
@@ -92,39 +93,27 @@ class RowCheck:
         self._header = header
         self.version = (safe_integer(header.get("version")) or 0) if header else 0
         self.next_seq: int | None = 0
+        self._watched = _WATCHED if self.version >= 4 else _SEED
         self._inherited = False
         self._compacting = False
 
-    def row(self, raw: bytes) -> Row:
+    def plain(self, raw: bytes) -> int | None:
+        """The seq of the row that nearly every line is: one event in its place, nothing to say.
+        None: ask :meth:`row`, which then has not seen it yet."""
         try:
             envelope = _decode_envelope(raw)
         except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
-            return self._exact(raw)
+            return None
+        if envelope.seq != self.next_seq or envelope.type in self._watched:
+            return None
         sources = envelope.source_event_seqs
-        if envelope.seq != self.next_seq or (sources and b"[" in bytes(sources)[1:]):
-            return self._exact(raw)
-        if envelope.type in _WATCHED or envelope.type in _RETIRED:
-            self._watch(envelope.type, exact_json(bytes(envelope.data)))
+        if sources is not UNSET and b"[" in bytes(sources)[1:]:
+            return None
         self.next_seq = envelope.seq + 1
-        return Row(envelope.seq, 1, envelope.type == "turn/end")
+        return envelope.seq
 
-    def skip(self) -> None:
-        """A line that nobody saw: the next row may have any seq."""
-        self.next_seq = None
-
-    def finish(self) -> None:
-        """What only the whole log shows: inherited counts that are not there (§1.2)."""
-        if self._header is None:
-            return
-        seeded = safe_integer(self._header.get("seedLength"))
-        if self.version < 2:
-            if seeded is not None and self.next_seq is not None and seeded > self.next_seq:
-                self._report("seed-length", f"seedLength {seeded} lies beyond the log's end")
-        elif (self._header.get("isSeeded") is True) != self._inherited:
-            what = "no inherited end-seed" if not self._inherited else "an inherited end-seed"
-            self._report("seed-marker", f"isSeeded contradicts the rows: there is {what}")
-
-    def _exact(self, raw: bytes) -> Row:
+    def row(self, raw: bytes) -> Row:
+        """What any row is."""
         try:
             value = exact_json(raw)
         except ValueError as error:
@@ -146,11 +135,27 @@ class RowCheck:
             fault = f"expected seq {self.next_seq}, got {value.get('seq', value.get('seq0'))!r}"
         if seq is not None:
             self.next_seq = seq + count
-        if isinstance(kind, str) and (kind in _WATCHED or kind in _RETIRED):
+        if isinstance(kind, str) and kind in self._watched:
             self._watch(kind, value.get("data"))
         if fault is None:
             return Row(seq, count, closes)
         return Row(seq, count, closes, code, fault)
+
+    def skip(self) -> None:
+        """A line that nobody saw: the next row may have any seq."""
+        self.next_seq = None
+
+    def finish(self) -> None:
+        """What only the whole log shows: inherited counts that are not there (§1.2)."""
+        if self._header is None:
+            return
+        seeded = safe_integer(self._header.get("seedLength"))
+        if self.version < 2:
+            if seeded is not None and self.next_seq is not None and seeded > self.next_seq:
+                self._report("seed-length", f"seedLength {seeded} lies beyond the log's end")
+        elif (self._header.get("isSeeded") is True) != self._inherited:
+            what = "no inherited end-seed" if not self._inherited else "an inherited end-seed"
+            self._report("seed-marker", f"isSeeded contradicts the rows: there is {what}")
 
     def _event(self, value: dict[str, Any], seq: int | None) -> tuple[str, str | None]:
         sources = value.get("sourceEventSeqs")
@@ -163,20 +168,20 @@ class RowCheck:
         return "envelope", fault
 
     def _watch(self, kind: str, data: Any) -> None:
-        if kind in _RETIRED or (kind == "request/header" and _has_system(data)):
-            if self.version >= 4:
-                what = f"{kind}.system" if kind == "request/header" else kind
-                self._report("retired-type", f"{what} is retired since version 4")
-        elif kind == "session/end-seed":
+        if kind == "session/end-seed":
             self._compacting = False
             if isinstance(data, dict) and data.get("inherited") is True:
                 self._inherited = True
         elif kind == "compaction/start":
-            if self._compacting and self.version >= 4:
+            if self._compacting:
                 self._report("compaction-overlap", "a compaction starts while another runs")
             self._compacting = True
         elif kind == "compaction/end":
             self._compacting = False
+        elif kind != "request/header":
+            self._report("retired-type", f"{kind} is retired since version 4")
+        elif _has_system(data):
+            self._report("retired-type", "request/header.system is retired since version 4")
 
 
 def _has_system(data: Any) -> bool:

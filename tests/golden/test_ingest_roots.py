@@ -28,7 +28,7 @@ def test_the_topic_holds_each_sessions_lines_and_nothing_else(root: Path) -> Non
     broker = MemoryBroker()
     create_topics(broker, NAMES, 3)
     topic = NAMES.of("events")
-    Ingest(MemoryLineSink(broker, NAMES), topic, {}.get).once([root / "root"])
+    Ingest(MemoryLineSink(broker, NAMES), topic, lambda session: None).once([root / "root"])
     sent: dict[str, list[bytes]] = {}
     for partition in range(3):
         for record in MemoryReader(broker).read(topic, partition):

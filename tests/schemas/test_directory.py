@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from schemas.directory import Found, Scan, scan
-from schemas.jsonl import open_log
+from schemas.jsonl import Damage, open_log
 from tests.schemas.logs import header, raw, row, turns, zstd
 
 
@@ -126,10 +126,10 @@ def test_a_directory_in_a_transcripts_place_hides_the_older_generations(tmp_path
     assert [damage.code for damage in damages(found)] == ["unreadable"]
 
 
-def damages(found: Scan) -> list[object]:
+def damages(found: Scan) -> list[Damage]:
     log = open_log(found.sessions[0].path)
     assert list(log.lines) == []
-    return list(log.damage)
+    return log.damage
 
 
 def test_what_cannot_be_read_is_reported_and_never_waited_for(tmp_path: Path) -> None:

@@ -29,6 +29,17 @@ class Pipe(io.RawIOBase):
         return self._data.readinto(buffer)
 
 
+class Slow(io.BytesIO):
+    """A stream that gives at most ``size`` bytes at once."""
+
+    def __init__(self, data: bytes, size: int) -> None:
+        super().__init__(data)
+        self._size = size
+
+    def read(self, count: int | None = -1) -> bytes:
+        return super().read(self._size if count is None or count < 0 else min(count, self._size))
+
+
 def opened(data: bytes, **options: Any) -> tuple[list[LogLine], LogFile]:
     log = open_log(io.BytesIO(data), **options)
     return list(log.lines), log
@@ -296,9 +307,7 @@ def test_any_bytes_are_split_alike_however_they_arrive(
     bodies: list[bytes], size: int, limit: int
 ) -> None:
     data = raw([b"x" * 5, *bodies])
-    stream = io.BytesIO(data)
-    stream.read = lambda count=-1: io.BytesIO.read(stream, min(count, size))  # type: ignore[method-assign]
-    log = open_log(stream, max_line_bytes=limit)
+    log = open_log(Slow(data, size), max_line_bytes=limit)
     got = {entry.number: entry.raw for entry in log.lines}
     expected = dict(enumerate([b"x" * 5, *bodies], 1))
     expected = {number: text for number, text in expected.items() if len(text) <= limit}

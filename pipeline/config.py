@@ -71,7 +71,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     at: Seq | None = None
     # up
     broker: str = "auto"
-    port: Port = 19092
+    port: Port | None = None
     ingest: str | None = None
     demo: bool = False
     once: bool = False

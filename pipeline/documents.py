@@ -12,11 +12,12 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
+from operators.fold import final_rows
 
 from operators.changes import SessionOverview, TranscriptRow
 from operators.events import Event, Header, Line
 from operators.history import MAX_MESSAGES, LogIndex, classify, events_pages
-from operators.session import Out, Session, final_rows
+from operators.session import Out, Session
 from schemas.jsonl import Damage, open_log
 
 from .reading import Numbered, Window, read_lines
@@ -123,6 +124,11 @@ class Folding:
                 reason = found.code if found.code in REASONS else "unreadable"
                 self.faults.append(LineFault(line, None, reason, found.message))
         self.faults.sort(key=lambda fault: fault.line)
+
+    @property
+    def unreadable(self) -> bool:
+        """Nothing of the file could be used."""
+        return bool(self.faults) and self.first is None and self.header is None
 
     def view(self) -> SurfaceView:
         view = SurfaceView()

@@ -81,6 +81,16 @@ def _changes(records: Iterable[InRecord]) -> Iterator[object]:
                 continue
 
 
+def overviews(reader: Reader, names: Names) -> Iterator[SessionOverview]:
+    """The present overview of every session."""
+    topic = names.of("overview")
+    for partition in range(reader.partitions(topic)):
+        last = {record.key: record for record in reader.read(topic, partition)}
+        for change in _changes(last.values()):
+            if isinstance(change, SessionOverview):
+                yield change
+
+
 def _overview(reader: Reader, topic: str, key: bytes) -> tuple[int, SessionOverview] | None:
     for partition in range(reader.partitions(topic)):
         mine = [r for r in reader.read(topic, partition) if r.key == key]
@@ -110,7 +120,11 @@ def _joined(row: TranscriptRow, partials: Iterable[PartialText]) -> TranscriptRo
             if part.key == row.key and part.last_seq > row.rev:
                 blocks[part.block] = _lengthened(blocks[part.block], part)
                 rev = max(rev, part.last_seq)
-    except (IndexError, KeyError, ValueError):  # not the block it continues: the row stands as published
+    except (
+        IndexError,
+        KeyError,
+        ValueError,
+    ):  # not the block it continues: the row stands as published
         return row
     data = msgspec.structs.replace(row.data, blocks=Raw(msgspec.json.encode(blocks)))
     return msgspec.structs.replace(row, data=data, rev=rev)

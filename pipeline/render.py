@@ -85,7 +85,7 @@ def surface(view: SurfaceView, current: Iterable[int]) -> Iterator[RenderableTyp
 
 
 def _block(heading: Text, body: list[Text]) -> RenderableType:
-    return Group(heading, *(Padding(text, (0, 0, 0, 2)) for text in body if text.plain), Text())
+    return Group(heading, *(Padding(text, (0, 0, 0, 2), expand=False) for text in body if text.plain), Text())
 
 
 # --- what a row says ------------------------------------------------------------------------------

@@ -1,0 +1,116 @@
+"""The ``foldstream`` command: arguments in, exit code out (outputs.md §2).
+
+0 = done, 1 = the run failed (one line says what to do), 2 = usage, 3 = done, but some input was
+refused. What the commands do is in ``pipeline/commands``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import sys
+from typing import Any
+
+import msgspec
+
+from . import config
+from .commands.arguments import DONE, FAILED, USAGE, CommandParser
+from .commands.terminal import Terminal
+from .errors import PipelineError
+
+ABOUT = """\
+Folds the session logs of LLM agents, over Kafka or in memory, into the two things they mean: the
+surface that the model is sent and the transcript that a person reads."""
+EXAMPLE = """\
+start here:
+  foldstream up --demo                  everything on this machine, with simulated sessions
+  foldstream show LOG.jsonl             one session's transcript
+  foldstream COMMAND --help             what a command does, with an example"""
+
+
+#: The module in ``pipeline/commands`` of each command, in the order of the help. Only the one that
+#: is asked for is imported: a fold of a file need not load the broker's client.
+MODULES = {
+    "up": "up",
+    "fold": "files",
+    "pages": "files",
+    "show": "showing",
+    "surface": "showing",
+    "simulate": "simulating",
+    "ingest": "ingesting",
+    "run": "workers",
+    "topics": "checking",
+    "deadletter": "checking",
+    "verify": "checking",
+    "config": "settings",
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Run one command and return its exit code; nothing a run can meet leaves as an exception."""
+    argv = sys.argv[1:] if argv is None else argv
+    args = parser(argv[0] if argv else None).parse_args(argv)
+    terminal = Terminal()
+    try:
+        effective = config.load(_flags(args), os.environ, args.config)
+        _log(effective.config.log_level)
+        args.effective = effective
+        code: int = args.handler(effective.config, args, terminal)
+        terminal.close()
+    except config.ConfigError as error:
+        terminal.say(f"foldstream: {error}")
+        return USAGE
+    except PipelineError as error:
+        terminal.say(f"foldstream: {error}")
+        return FAILED
+    except KeyboardInterrupt:
+        terminal.say("foldstream: interrupted")
+        return FAILED
+    except BrokenPipeError:  # whoever read has what it wanted (`| head`)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return DONE
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        terminal.say(f"foldstream: {where}{error.strerror or error}")
+        return FAILED
+    return code
+
+
+def parser(command: str | None = None) -> argparse.ArgumentParser:
+    """All commands and their options; with the name of one, those of its module alone."""
+    top = CommandParser(
+        prog="foldstream",
+        description=ABOUT,
+        epilog=EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = top.add_subparsers(metavar="COMMAND", required=True, dest="command")
+    wanted = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
+    for module in wanted:
+        importlib.import_module(f"pipeline.commands.{module}").register(commands)
+    return top
+
+
+def _flags(args: argparse.Namespace) -> dict[str, Any]:
+    """The options that were given, by their keys."""
+    keys = msgspec.structs.fields(config.Config)
+    given = {key.name: getattr(args, key.name, None) for key in keys}
+    options = given["client_options"]
+    return given | {"client_options": dict(options) if options else None}
+
+
+def _log(level: str) -> None:
+    logging.basicConfig(
+        level=level.upper(),
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+        force=True,
+    )
+    if level != "debug":  # the client logs each reconnect as an error; our own errors say it once
+        logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""The commands of ``foldstream``, one module per group; ``pipeline/cli.py`` is their door."""

@@ -1,0 +1,103 @@
+"""``ingest``: session directories onto the events topic."""
+
+from __future__ import annotations
+
+import argparse
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from pipeline.config import Config
+from pipeline.ingest import Ingest, Progress
+from pipeline.resume import already_in
+from pipeline.retry import SystemClock
+
+from . import arguments, brokers
+from .arguments import DONE, REFUSED, Commands, command, json_output, number, switch
+from .terminal import Step, Terminal
+from .workers import stopping
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "ingest",
+        run,
+        "send session logs to the events topic",
+        about=(
+            "DIR is a root as a harness keeps it, one of its projects or sessions, any folder of\n"
+            ".jsonl and .jsonl.zstd files, or one file. Each line is sent once, also after a\n"
+            "restart. Exits 3 if nothing could be read."
+        ),
+        example=(
+            "foldstream ingest ~/.harness/sessions --bootstrap broker:9092\n"
+            "foldstream ingest ./sessions --follow"
+        ),
+    )
+    parser.add_argument("roots", nargs="+", type=Path, metavar="DIR")
+    switch(parser, "--follow", "stay, and send what is added")
+    number(parser, "--max-line-bytes", "a longer line is a dead letter (8 MiB)")
+    arguments.topics(parser)
+    json_output(parser, "the final counts")
+
+
+def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
+    """One pass, or pass after pass until it is told to stop."""
+    broker = brokers.named(settings)
+    stop = threading.Event()
+    with brokers.reader(settings, "events", "deadletter"):
+        pass  # a broker that answers, and its topics
+    if settings.follow:
+        with stopping(stop, terminal):
+            counts = send(broker, args.roots, terminal, follow=stop.is_set)
+    else:
+        counts = send(broker, args.roots, terminal)
+    if settings.json:
+        terminal.data(msgspec.json.encode(counts))
+    else:
+        terminal.text(told(counts))
+    return REFUSED if counts.sessions == counts.unreadable else DONE
+
+
+def send(
+    broker: brokers.Broker,
+    roots: Sequence[Path],
+    terminal: Terminal,
+    follow: Callable[[], bool] | None = None,
+) -> Progress:
+    """What is new below the roots, with progress; with ``follow`` until that says stop."""
+    reader = broker.reader()
+    try:
+        known = already_in(reader, broker.names.of("events"))
+    finally:
+        reader.close()
+    with broker.line_sink() as sink, terminal.progress("ingest", "lines") as step:
+        ingest = Ingest(
+            sink,
+            broker.names.of("events"),
+            known.get,
+            progress=_lines(step),
+            note=terminal.say,
+            max_line_bytes=broker.settings.max_line_bytes,
+        )
+        if follow is None:
+            return ingest.once(roots)
+        return ingest.follow(roots, SystemClock(), follow)
+
+
+def _lines(step: Step) -> Callable[[Progress], None]:
+    return lambda counts: step(counts.sent)
+
+
+def told(counts: Progress) -> str:
+    """The counts for a person."""
+    text = f"{counts.sessions} sessions, {counts.sent} lines sent ({counts.bytes} bytes)"
+    more = {
+        "lines were there already": counts.known,
+        "dead letters": counts.dead_letters,
+        "unreadable files": counts.unreadable,
+        "sessions begun anew": counts.epochs,
+    }
+    return ", ".join([text, *(f"{count} {what}" for what, count in more.items() if count)])

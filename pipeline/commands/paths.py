@@ -1,0 +1,40 @@
+"""What a PATH or a SESSION on the command line stands for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.errors import Fatal
+from schemas.directory import scan
+
+STANDARD_INPUT = "-"
+
+
+def names_a_path(text: str) -> bool:
+    """A SESSION is whatever neither exists as a path nor can only be meant as one."""
+    return (
+        text == STANDARD_INPUT
+        or "/" in text
+        or text.endswith((".jsonl", ".jsonl.zstd"))
+        or Path(text).exists()
+    )
+
+
+def log_file(path: Path) -> Path:
+    """The file to read: a session directory's newest transcript, any other path as it is."""
+    if str(path) == STANDARD_INPUT or not path.is_dir():
+        return path
+    found = scan(path)
+    if len(found.sessions) == 1:
+        return found.sessions[0].path
+    if not found.sessions:
+        raise Fatal(f"{path}: no session log in this folder", "name a .jsonl or .jsonl.zstd file")
+    raise Fatal(
+        f"{path}: {len(found.sessions)} sessions in this folder",
+        f"name one of them, e.g. {found.sessions[0].path}",
+    )
+
+
+def trouble(path: Path, message: str) -> str:
+    """What is wrong with a file, its name in front once."""
+    return message if message.startswith(str(path)) else f"{path}: {message}"

@@ -1,0 +1,129 @@
+"""Where a command speaks: data on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+from pipeline.plain import visible_line
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+PLAIN_EVERY_S = 2.0  #: between two lines of progress where there is no terminal
+
+
+class Step(Protocol):
+    """Tells how far a piece of work is."""
+
+    def __call__(self, done: int, total: int | None = None) -> None: ...
+
+
+class Terminal:
+    """The two streams, as they are when it is made."""
+
+    def __init__(self) -> None:
+        self._out = sys.stdout
+        self._err = sys.stderr
+
+    @property
+    def interactive(self) -> bool:
+        """Whether somebody watches standard error."""
+        return self._err.isatty()
+
+    def data(self, *documents: bytes) -> None:
+        """Lines of data, each written whole."""
+        self._out.flush()
+        stream = self._out.buffer
+        for document in documents:
+            stream.write(document)
+            stream.write(b"\n")
+        stream.flush()
+
+    def text(self, text: str) -> None:
+        """A line of data for a person; what a log or a disk named in it must be plain already."""
+        self._out.write(text + "\n")
+
+    def say(self, text: str) -> None:
+        """A line on standard error; whatever it quotes is shown plainly."""
+        self._err.write(visible_line(text) + "\n")
+        self._err.flush()
+
+    def console(self) -> Console:
+        """Rich's console on standard output: width-aware, coloured only on a terminal."""
+        from rich.console import Console  # noqa: PLC0415 - a tenth of a second few commands pay
+
+        return Console(file=self._out, emoji=False, highlight=False, markup=False)
+
+    def close(self) -> None:
+        self._out.flush()
+
+    @contextmanager
+    def progress(self, what: str, unit: str, total: int | None = None) -> Iterator[Step]:
+        """A bar on a terminal, now and then a line elsewhere, and a last line either way."""
+        started = time.monotonic()
+        step = _Counted(total)
+        if self.interactive:
+            with self._bar(what, unit, total, step):
+                yield step
+        else:
+            step.tell = _Sparse(lambda done, of: self.say(f"{what}: {_of(done, of)} {unit}"))
+            yield step
+        seconds = time.monotonic() - started
+        self.say(f"{what}: {step.done} {unit} in {seconds:.1f} s")
+
+    @contextmanager
+    def _bar(self, what: str, unit: str, total: int | None, step: _Counted) -> Iterator[None]:
+        from rich.console import Console  # noqa: PLC0415 - as above
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn  # noqa: PLC0415
+
+        console = Console(file=self._err, markup=False)
+        columns = (
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn(unit, markup=False),
+        )
+        with Progress(*columns, console=console, transient=True) as bar:
+            task = bar.add_task(what, total=total)
+            step.tell = lambda done, of: bar.update(task, completed=done, total=of)
+            yield
+
+
+class _Counted:
+    """Remembers the last word, and passes it on."""
+
+    def __init__(self, total: int | None) -> None:
+        self.done = 0
+        self._total = total
+        self.tell: _Tell = lambda _done, _of: None
+
+    def __call__(self, done: int, total: int | None = None) -> None:
+        self.done = done
+        self._total = total if total is not None else self._total
+        self.tell(done, self._total)
+
+
+class _Tell(Protocol):
+    def __call__(self, done: int, of: int | None, /) -> None: ...
+
+
+class _Sparse:
+    """At most one word every two seconds."""
+
+    def __init__(self, tell: _Tell) -> None:
+        self._tell = tell
+        self._last = time.monotonic()
+
+    def __call__(self, done: int, of: int | None, /) -> None:
+        now = time.monotonic()
+        if now - self._last >= PLAIN_EVERY_S:
+            self._last = now
+            self._tell(done, of)
+
+
+def _of(done: int, total: int | None) -> str:
+    return f"{done} of {total}" if total else str(done)

@@ -1,0 +1,192 @@
+"""``up``: everything on one machine, and the demonstration."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from pipeline.config import Config
+from pipeline.errors import Fatal, PipelineError
+from pipeline.ports import Reader
+from pipeline.topics import ROLES
+from pipeline.wiring import Running, build
+
+from . import arguments, brokers, checking, demo, ingesting
+from .arguments import DONE, FAILED, Commands, command, number, switch
+from .terminal import Terminal
+from .workers import restoring, stopping, worker_settings
+
+POLL_S = 0.25  #: between two looks at how far the worker is
+log = logging.getLogger(__name__)
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "up",
+        run,
+        "run everything on this machine: broker, topics, worker, ingest",
+        about=(
+            "--broker auto takes a real local Apache Kafka where Java 17+ and Maven are, else a\n"
+            "broker in memory, and says which and why. With --dir its data stays for the next\n"
+            "time. Ctrl-C stops all cleanly."
+        ),
+        example=(
+            "foldstream up --demo --once               simulated sessions, proven, then the end\n"
+            "foldstream up --ingest ~/.harness/sessions\n"
+            "foldstream up --broker broker:9092 --ingest ./sessions"
+        ),
+    )
+    parser.add_argument("--broker", metavar="auto|kafka|memory|HOST:PORT", help="which (auto)")
+    number(parser, "--port", "of the local Kafka on 127.0.0.1 (19092, or any free one)", "P")
+    parser.add_argument("--ingest", metavar="DIR", help="send the session logs below DIR")
+    switch(parser, "--demo", "send simulated sessions, and show what comes of them")
+    switch(parser, "--once", "end when everything is folded and verified")
+    parser.add_argument("--dir", metavar="D", help="keep the local Kafka's data in this folder")
+    number(parser, "--sessions", "simulated ones of the demo (200)")
+    number(parser, "--events-per-session", "about so many each (200)")
+    number(parser, "--seed", "of the first one (0)")
+    arguments.topics(parser)
+
+
+def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
+    """Broker, topics, worker, ingest; then the report, or until Ctrl-C."""
+    stop = threading.Event()
+    with (
+        tempfile.TemporaryDirectory(prefix="foldstream-demo-") as folder,
+        brokers.local(settings, terminal.say) as broker,
+    ):
+        where = "" if not isinstance(broker.at, str) else f" on {broker.at}"
+        terminal.text(f"broker: {broker.kind}{where} ({broker.why})")
+        broker.create_topics(terminal.say)
+        roots = [Path(settings.ingest)] if settings.ingest else []
+        if settings.demo:
+            roots.append(demo.make(settings, Path(folder), terminal))
+        with _worker(broker, stop, terminal) as worker:
+            if roots:
+                terminal.text(ingesting.told(ingesting.send(broker, roots, terminal)))
+                _caught_up(broker, worker, terminal)
+            code = _report(broker, settings, terminal) if roots else DONE
+            if not settings.once:
+                _stay(broker, roots, worker, terminal)
+    return code
+
+
+# --- the worker beside us -------------------------------------------------------------------------
+
+
+class _Worker:
+    """A worker in a thread of its own; what ended it is raised where its work is waited for."""
+
+    def __init__(self, running: Running, stop: threading.Event) -> None:
+        self.running = running
+        self.stop = stop
+        self._error: PipelineError | None = None
+        self._thread = threading.Thread(target=self._run, name="worker")
+
+    def _run(self) -> None:
+        try:
+            self.running.run()
+        except PipelineError as error:
+            self._error = error
+        finally:
+            self.stop.set()
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def check(self) -> None:
+        """Raise what ended it; `Fatal` if it ended without a word."""
+        if self._error is not None:
+            raise self._error
+        if not self._thread.is_alive():
+            raise Fatal("the worker ended", "--log-level debug says more")
+
+    def end(self) -> None:
+        self.stop.set()
+        self._thread.join()
+
+
+@contextmanager
+def _worker(broker: brokers.Broker, stop: threading.Event, terminal: Terminal) -> Iterator[_Worker]:
+    settings = worker_settings(broker.settings, broker.at, stop, stop_at_end=False)
+    worker = _Worker(build(settings, restoring(terminal)), stop)
+    worker.start()
+    try:
+        yield worker
+    finally:
+        worker.end()
+
+
+def _caught_up(broker: brokers.Broker, worker: _Worker, terminal: Terminal) -> None:
+    """Return when the worker has committed all events there are."""
+    topic = broker.names.of("events")
+    reader = broker.reader()
+    try:
+        ends = {
+            partition: reader.bounds(topic, partition)[1]
+            for partition in range(reader.partitions(topic))
+        }
+        with terminal.progress("fold", "records", sum(ends.values())) as step:
+            done = -1
+            while done < sum(ends.values()):
+                worker.check()
+                committed = reader.committed(broker.names.application, topic)
+                done = sum(min(committed.get(p, 0), end) for p, end in ends.items())
+                step(done)
+                time.sleep(POLL_S if done < sum(ends.values()) else 0)
+    finally:
+        reader.close()
+
+
+def _stay(broker: brokers.Broker, roots: list[Path], worker: _Worker, terminal: Terminal) -> None:
+    """Until Ctrl-C, sending what is added below the roots."""
+    at = broker.at if isinstance(broker.at, str) else None
+    if at is not None:
+        terminal.text(f"look at it: foldstream show SESSION --bootstrap {at}")
+    terminal.text("Ctrl-C stops all")
+    terminal.close()
+    with stopping(worker.stop, terminal):
+        if roots:
+            ingesting.send(broker, roots, terminal, follow=worker.stop.is_set)
+        else:
+            worker.stop.wait()
+    if not worker.stop.is_set():
+        worker.check()
+
+
+# --- what came of it ------------------------------------------------------------------------------
+
+
+def _report(broker: brokers.Broker, settings: Config, terminal: Terminal) -> int:
+    reader = broker.reader()
+    try:
+        _counts(reader, broker, terminal)
+        demo.letters(reader, broker.names, terminal)
+        demo.compacted(reader, broker.names, terminal)
+        verdict = checking.judged(reader, broker.names, settings, terminal)
+    finally:
+        reader.close()
+    terminal.text(checking.sentence(verdict))
+    if settings.json:
+        terminal.data(msgspec.json.encode(verdict))
+    return DONE if verdict.ok else FAILED
+
+
+def _counts(reader: Reader, broker: brokers.Broker, terminal: Terminal) -> None:
+    """Committed records per topic."""
+    for role in ROLES:
+        topic = broker.names.of(role)
+        count = sum(
+            sum(1 for _ in reader.read(topic, partition))
+            for partition in range(reader.partitions(topic))
+        )
+        terminal.text(f"{topic:<24} {count:>8} records")

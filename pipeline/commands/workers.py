@@ -1,0 +1,116 @@
+"""``run``: a worker."""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import socket
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+import msgspec
+
+from pipeline.config import Config
+from pipeline.memory import MemoryBroker
+from pipeline.wiring import WorkerSettings, build
+
+from . import arguments
+from .arguments import DONE, Commands, command, json_output, number, switch
+from .terminal import Terminal
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "run",
+        run,
+        "run a worker: consume, fold, produce, commit",
+        about=(
+            "Any number of workers on any number of machines share the partitions. Each needs an\n"
+            "--instance of its own, the same one after a restart. Ctrl-C ends it after the batch\n"
+            "in hand."
+        ),
+        example=(
+            "foldstream run --bootstrap broker:9092\n"
+            "foldstream run --bootstrap broker:9092 --instance $(hostname)-1 --once"
+        ),
+    )
+    arguments.topics(parser)
+    parser.add_argument("--instance", help="this worker's lasting name (host name and -0)")
+    switch(parser, "--once", "end when everything there is has been folded")
+    number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
+    json_output(parser, "the final counts")
+
+
+def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
+    """Until it is told to stop, or with ``--once`` until all is folded."""
+    stop = threading.Event()
+    worker = worker_settings(settings, settings.bootstrap, stop, stop_at_end=settings.once)
+    running = build(worker, restoring(terminal))
+    terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
+    with stopping(stop, terminal), terminal.progress("folding", "records") as step:
+        running.committed.subscribe(lambda _: step(running.totals["records"]))
+        running.run()
+    tell(running.totals, settings, terminal)
+    return DONE
+
+
+def worker_settings(
+    settings: Config, broker: str | MemoryBroker, stop: threading.Event, *, stop_at_end: bool
+) -> WorkerSettings:
+    """The worker of this host: unless told otherwise, its first one."""
+    return WorkerSettings(
+        broker=broker,
+        instance=settings.instance or f"{socket.gethostname()}-0",
+        prefix=settings.prefix,
+        application=settings.application_id,
+        client_options=settings.client_options,
+        max_row_bytes=settings.max_row_bytes,
+        stop=stop,
+        stop_at_end=stop_at_end,
+    )
+
+
+def restoring(terminal: Terminal) -> Callable[[int, int, int], None]:
+    """Says how far the states of a partition are restored, where that is worth a word."""
+
+    def say(partition: int, done: int, total: int) -> None:
+        if total and done:
+            terminal.say(f"partition {partition}: {done} of {total} state records restored")
+
+    return say
+
+
+@contextmanager
+def stopping(stop: threading.Event, terminal: Terminal) -> Iterator[None]:
+    """The first SIGINT or SIGTERM asks for a clean end; the second one means it."""
+    signals = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.getsignal(number) for number in signals]
+
+    def as_before() -> None:
+        for each, handler in zip(signals, before, strict=True):
+            signal.signal(each, handler)
+
+    def ask(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+        as_before()
+        terminal.say("stopping after the batch in hand; again to stop at once")
+
+    for each in signals:
+        signal.signal(each, ask)
+    try:
+        yield
+    finally:
+        as_before()
+
+
+def tell(totals: Counter[str], settings: Config, terminal: Terminal) -> None:
+    """What a worker did, as data."""
+    counts = dict(sorted(totals.items()))
+    if settings.json:
+        terminal.data(msgspec.json.encode(counts))
+    else:
+        terminal.text("\n".join(f"{name:<24} {count}" for name, count in counts.items()))

@@ -27,7 +27,7 @@ from .events import (
     SystemMessage,
     ToolResult,
 )
-from .sources import EMPTY, Refusal, check_sources, cited, uncited
+from .sources import EMPTY, Refusal, check_sources, cited, missing, uncited
 
 Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment

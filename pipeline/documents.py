@@ -12,12 +12,11 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Raw, Struct
-from operators.fold import final_rows
 
 from operators.changes import SessionOverview, TranscriptRow
 from operators.events import Event, Header, Line
 from operators.history import MAX_MESSAGES, LogIndex, classify, events_pages
-from operators.session import Out, Session
+from operators.session import Out, Session, final_rows
 from schemas.jsonl import Damage, open_log
 
 from .reading import Numbered, Window, read_lines

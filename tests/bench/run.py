@@ -16,6 +16,12 @@ import msgspec
 from .measure import Figure, Options, machine
 
 BENCHES = {
+    "folding": "decode + fold of mixed logs against json.loads",
+    "document": "fold --json of a large log against json.loads",
+    "pipeline": "in-memory pipeline, bytes to Avro bytes, against decode + fold",
+    "kafka": "a worker on Kafka against a bare transactional loop",
+    "length": "cost of an event by the length of its session",
+    "state": "bytes kept of a settled session",
     "encoding": "Avro writers against fastavro",
 }
 

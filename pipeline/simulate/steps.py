@@ -75,7 +75,11 @@ def stream_of(t: Talk, blocks: list[Json], sample: Json | None, finish: Json) ->
             base |= {"id": block["id"], "name": block["name"]}
             field = "argumentsDelta"
         whole = block["arguments" if kind == "tool-call" else "text"]
-        chunks += [(t.tick(40), base | {field: piece}) for piece in t.words.pieces(whole)]
+        pieces = t.words.pieces(whole)
+        pace, start_time = 1 + t.below(40), t.now
+        t.now += pace * len(pieces)
+        times = range(start_time + pace, t.now + 1, pace)
+        chunks += [(at, base | {field: piece}) for at, piece in zip(times, pieces, strict=True)]
         chunks.append((t.now, {"type": "block-end", "index": index, "block": block}))
     if sample is not None:
         chunks.append((t.now, {"type": "usage", "usage": sample}))

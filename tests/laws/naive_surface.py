@@ -23,12 +23,14 @@ MOST = 2**53 - 1
 class NaiveSurface:
     """``nodes`` are seqs in surface order; ``shadowed`` maps a replacement to what it shadowed."""
 
+    strict: bool = True  #: an unknown type that is not ignorable is refused
     nodes: list[int] = field(default_factory=list)
     shadowed: dict[int, list[int]] = field(default_factory=dict)
     generation: int = 0
     next_seq: int = 0
     accepted: int = 0
     error: str | None = None  #: the reason code of the first refused event
+    errors: list[str] = field(default_factory=list)
     events: dict[int, dict[str, Any]] = field(default_factory=dict)
 
 
@@ -36,21 +38,42 @@ def fold(lines: list[bytes]) -> NaiveSurface:
     """Fold up to the first refused event, as the harness does."""
     state = NaiveSurface()
     for line in lines:
-        record = json.loads(line.decode("utf-8", "replace"))
-        kind = record["type"]
-        if kind == "session":
-            continue
-        if kind in PACKED:
-            state.next_seq += len(record["data"][PACKED[kind]])
-            state.accepted += len(record["data"][PACKED[kind]])
-            continue
-        try:
-            take(state, record)
-        except RefusedError as refused:
-            state.error = str(refused)
-            return state
-        state.accepted += 1
+        if not _take_line(state, line):
+            state.error = state.errors[0]
+            break
     return state
+
+
+def fold_on(lines: list[bytes]) -> NaiveSurface:
+    """A refused event takes its seq and changes nothing; the fold goes on. For dense logs."""
+    state = NaiveSurface(strict=False)
+    for line in lines:
+        if not _take_line(state, line):
+            state.next_seq += 1
+    return state
+
+
+def _take_line(state: NaiveSurface, line: bytes) -> bool:
+    """Whether the line was accepted."""
+    record = json.loads(line.decode("utf-8", "replace"))
+    kind = record["type"]
+    if kind == "session":
+        return True
+    if kind in PACKED:
+        count = len(record["data"][PACKED[kind]])
+        if record["seq0"] != state.next_seq:
+            state.errors.append("seq-not-contiguous")
+            return False
+        state.next_seq += count
+        state.accepted += count
+        return True
+    try:
+        take(state, record)
+    except RefusedError as refused:
+        state.errors.append(str(refused))
+        return False
+    state.accepted += 1
+    return True
 
 
 class RefusedError(Exception):
@@ -95,6 +118,8 @@ def plan(state: NaiveSurface, seq: int, record: dict[str, Any]) -> str | tuple[i
             raise RefusedError("surfaceop-on-log-only")
         if "sourceEventSeqs" in record and not opaque:
             raise RefusedError("sources-on-log-only")
+        if state.strict and kind.startswith("acme/") and record.get("ignorable") is not True:
+            raise RefusedError("unknown-required-event")
         return None
     if "surfaceOp" not in record:
         raise RefusedError("surfaceop-missing")

@@ -1,0 +1,30 @@
+"""Law 4: how the sessions of a partition are interleaved does not matter."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.laws.piping import records, run, settled
+from tests.strategies import any_logs, splits
+
+
+@given(st.lists(any_logs, min_size=2, max_size=3), st.data())
+def test_sessions_commute(logs: list[list[bytes]], data: st.DataObject) -> None:
+    inputs = [records(log, f"s-{number}") for number, log in enumerate(logs)]
+    apart = {}
+    for number, log in enumerate(inputs):
+        _, apart[number] = run([log])
+    turns = [number for number, log in enumerate(inputs) for _ in log]
+    order = data.draw(st.permutations(turns), label="interleaving")
+    ends = [iter(log) for log in inputs]
+    mixed = [next(ends[number]) for number in order]
+    _, together = run(data.draw(splits(mixed), label="batches"))
+    surface, last, dead = {}, {}, []
+    for topics in apart.values():
+        surface |= topics.surface
+        last |= topics.last
+        dead += topics.dead
+    assert together.surface == surface
+    assert settled(together.last) == settled(last)
+    assert sorted(together.dead) == sorted(dead)

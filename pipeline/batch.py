@@ -16,12 +16,13 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from operators.changes import Change, Refused, TranscriptRow
+from operators.changes import Refused, TranscriptRow
 from operators.events import Event, Fault, Header, Line
 from operators.session import Out, Session, enter_epoch
 from schemas import snapshot
+from schemas.bounds import encode_within
 from schemas.inbound import read_value
-from schemas.outbound import KEY_SEPARATOR, encode, subject_of
+from schemas.outbound import KEY_SEPARATOR, subject_of
 
 from . import limits
 from .deadletter import Refusal, dead_letter
@@ -29,6 +30,10 @@ from .ports import Headers, InRecord, OutRecord, Segment
 from .state import state_key
 
 CURRENT = -1  #: epoch of a record that does not say a valid one: whichever its session is in
+
+
+#: What a value may take of a record's limit: the key and the headers hold the session id, too.
+MAX_VALUE_BYTES = limits.MAX_OUTPUT_RECORD_BYTES - limits.RECORD_OVERHEAD_BYTES
 
 
 class SessionStates(Protocol):
@@ -78,12 +83,17 @@ class BatchResult(Struct, frozen=True):
     counts: Counter[str]
 
 
-def fold_batch(records: Iterable[InRecord], states: SessionStates) -> BatchResult:
+def fold_batch(
+    records: Iterable[InRecord],
+    states: SessionStates,
+    max_row_bytes: int = limits.MAX_ROW_BYTES,
+) -> BatchResult:
     """Fold ``records`` (of one partition, in offset order) onto the sessions of ``states``.
 
-    The outputs go to the records' own partition. Any bytes are taken; nothing is raised for what a
-    record may hold. Two batches in a row give what one does, but for coalescing."""
-    return render(advance(read(records), states))
+    The outputs go to the records' own partition; a row above ``max_row_bytes`` is cut. Any bytes
+    are taken; nothing is raised for what a record may hold. Two batches in a row give what one
+    does, but for coalescing."""
+    return render(advance(read(records), states), max_row_bytes)
 
 
 # --- bytes -> lines -------------------------------------------------------------------------------
@@ -101,6 +111,8 @@ def _read(record: InRecord) -> ReadRecord:
         return _unowned(record, f"the key is not UTF-8: {error.reason} at byte {error.start}")
     if not session:
         return _unowned(record, "the record has no key")
+    if len(session) > limits.MAX_SESSION_CHARS:
+        return _unowned(record, f"the key is longer than {limits.MAX_SESSION_CHARS} characters")
     epoch = _epoch(record.headers)
     if epoch is None:
         message = "the header `epoch` is no decimal number from 0 to 2^31 - 1"
@@ -175,38 +187,34 @@ def _take(folded: Advanced, item: ReadRecord, session: str, states: SessionState
 # --- changes -> records ---------------------------------------------------------------------------
 
 
-def render(folded: Advanced) -> BatchResult:
+def render(folded: Advanced, max_row_bytes: int = limits.MAX_ROW_BYTES) -> BatchResult:
     """Changes and states as records, ready to send."""
     result = BatchResult([], {}, [], folded.counts)
     for session, touched in folded.touched.items():
         if touched.out.changed:
-            _publish(result, session, touched)
+            _publish(result, session, touched, max_row_bytes)
     for record, refusal in folded.refused:
         result.outputs.append(dead_letter(record, refusal))
         result.counts[f"refused.{refusal.reason}"] += 1
     return result
 
 
-def _publish(result: BatchResult, session: str, touched: Touched) -> None:
+def _publish(result: BatchResult, session: str, touched: Touched, max_row_bytes: int) -> None:
     state, outputs, partition = touched.state, result.outputs, touched.partition
     key = session.encode()
     named = ("session", key)
     for change in touched.out.changes(state):
-        outputs.append(_record(change, key, named, partition))
+        assert not isinstance(change, Refused), "refusals travel as dead letters"
+        # Key and headers as `schemas.outbound` makes them, from parts that all records share.
+        own, limit = key, MAX_VALUE_BYTES
+        if isinstance(change, TranscriptRow):
+            own, limit = key + KEY_SEPARATOR + change.key.encode(), max_row_bytes
+        value = encode_within(change, limit)
+        headers = [named, ("epoch", b"%d" % change.epoch), ("seq", b"%d" % change.seq)]
+        outputs.append(OutRecord(subject_of(change), partition, own, value, headers))
     segments = {**dict.fromkeys(sorted(touched.left)), **snapshot.save(state)}
     headers = [named, ("epoch", b"%d" % state.epoch), ("seq", b"%d" % (state.next_seq - 1))]
-    for segment, value in segments.items():
-        outputs.append(OutRecord("state", partition, state_key(session, segment), value, headers))
-        result.segments.append((session, segment, value))
+    for name, saved in segments.items():
+        outputs.append(OutRecord("state", partition, state_key(session, name), saved, headers))
+        result.segments.append((session, name, saved))
     result.states[session] = state
-
-
-def _record(change: Change, session: bytes, named: tuple[str, bytes], partition: int) -> OutRecord:
-    """Key and headers as `schemas.outbound.key_of` and ``headers_of`` say, made from parts that
-    the session's other records share."""
-    assert not isinstance(change, Refused), "refusals travel as dead letters"
-    key = session
-    if type(change) is TranscriptRow:
-        key = session + KEY_SEPARATOR + change.key.encode()
-    headers = [named, ("epoch", b"%d" % change.epoch), ("seq", b"%d" % change.seq)]
-    return OutRecord(subject_of(change), partition, key, encode(change), headers)

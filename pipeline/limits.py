@@ -15,6 +15,10 @@ MAX_ROW_BYTES: Final = 8 * 1024 * 1024
 #: Key, headers and record framing beside a value; the broker counts them too.
 RECORD_OVERHEAD_BYTES: Final = 64 * 1024
 
+#: Longest session id: it stands in the key and in a header of every output record, four bytes a
+#: character at most, and both must stay within the overhead above.
+MAX_SESSION_CHARS: Final = 4_096
+
 #: Largest record on ``sessions.events``: a line of the greatest length, or its Avro form.
 MAX_INPUT_RECORD_BYTES: Final = MAX_LINE_BYTES + RECORD_OVERHEAD_BYTES
 

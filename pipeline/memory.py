@@ -223,6 +223,11 @@ class MemoryBroker:
             if known is not None and known.members.pop(member, None) is not None:
                 self._deal(known)
 
+    def members(self, group: str) -> tuple[str, ...]:
+        """Who is in the group, in the order they joined."""
+        with self.changed:
+            return tuple(self._groups[group].members) if group in self._groups else ()
+
     def _deal(self, group: _Group) -> None:
         """Partition ``p`` goes to member ``p mod n``."""
         group.generation += 1

@@ -15,13 +15,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
-from reactivex import Observable, operators as ops
+from reactivex import Observable
+from reactivex import operators as ops
 from reactivex.subject import Subject
 
 from operators.rx import Batch, map_parts
 
 from . import limits
-from .batch import BatchResult, advance, read, render
+from .batch import Advanced, BatchResult, ReadRecord, advance, read, render
 from .commit import Folded
 from .errors import Fatal, PipelineError
 from .loop import Ends, Progress, Worker
@@ -80,10 +81,10 @@ def build(
     worker = Worker(
         ends, states, stop=settings.stop, stop_at_end=settings.stop_at_end, progress=progress
     )
-    return wire(worker, states)
+    return wire(worker, states, settings.max_row_bytes)
 
 
-def wire(worker: Worker, states: States) -> Running:
+def wire(worker: Worker, states: States, max_row_bytes: int = limits.MAX_ROW_BYTES) -> Running:
     """The graph around a worker."""
     polls: Subject[Polled] = Subject()
     committed: Subject[Folded] = Subject()
@@ -93,20 +94,31 @@ def wire(worker: Worker, states: States) -> Running:
         worker.deliver(folded)
         committed.on_next(folded)
 
-    graph(polls, states).subscribe(on_next=deliver, on_error=_broken)
+    graph(polls, states, max_row_bytes).subscribe(on_next=deliver, on_error=_broken)
     committed.subscribe(lambda folded: _count(totals, folded))
     return Running(lambda: worker.run(polls.on_next), committed, totals)
 
 
-def graph(polls: Observable[Polled], states: States) -> Observable[Folded]:
+def graph(polls: Observable[Polled], states: States, max_row_bytes: int) -> Observable[Folded]:
     """From polled records to a batch that is ready to deliver; ``states`` is only read."""
+
+    def fold(partition: int, lines: list[ReadRecord]) -> Advanced:
+        return advance(lines, states.of(partition))
+
+    def write(_: int, folded: Advanced) -> BatchResult:
+        return render(folded, max_row_bytes)
+
     return polls.pipe(
         ops.map(_batch),
-        map_parts(lambda _, records: read(records)),
-        map_parts(lambda partition, lines: advance(lines, states.of(partition))),
-        map_parts(lambda _, folded: render(folded)),
+        map_parts(_lines),
+        map_parts(fold),
+        map_parts(write),
         ops.map(_folded),
     )
+
+
+def _lines(_: int, records: Sequence[InRecord]) -> list[ReadRecord]:
+    return read(records)
 
 
 def _batch(polled: Polled) -> Records:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import Retriable
+from pipeline.ports import Member, Transaction
 from tests.contracts.deployment import (
     PARTITIONS,
     Deployment,
@@ -15,6 +16,12 @@ from tests.contracts.deployment import (
     take,
     until,
 )
+
+
+def _finish(transaction: Transaction, member: Member) -> None:
+    transaction.send_offsets({0: 1}, member)
+    transaction.flush()
+    transaction.commit()
 
 
 class SourceContract:
@@ -118,9 +125,7 @@ class SourceContract:
         transaction = sink.begin()
         transaction.send(out(b"late"))
         with pytest.raises(Retriable):
-            transaction.send_offsets({0: 1}, before)
-            transaction.flush()
-            transaction.commit()
+            _finish(transaction, before)
         sink.abandon()
         sink.open()
         assert ends.values("surface") == []

@@ -1,4 +1,4 @@
-"""The contracts of the ports over a real Kafka (over memory: tests/contracts/test_memory_ends.py)."""
+"""The contracts of the ports over a real Kafka (over memory: tests/contracts)."""
 
 from __future__ import annotations
 

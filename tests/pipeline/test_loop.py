@@ -1,0 +1,196 @@
+"""The worker over topics in memory: exact after every kind of trouble, at every point of a batch."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
+from pipeline.loop import Ends, Worker
+from pipeline.memory_ends import MemoryReader, MemoryStore
+from pipeline.simulate import fleet
+from pipeline.state import States
+from pipeline.wiring import wire
+from tests.pipeline.world import Trouble, TroubledSink, World, interleaved
+
+LINES = interleaved(fleet(11, 6, events=40))
+POINTS = [
+    (call, when)
+    for call in ("begin", "send", "send_offsets", "flush", "commit")
+    for when in ("before", "after")
+]
+LEFT = ("transcript", "surface", "overview", "deadletter", "state", "partials")
+
+
+class Crash(BaseException):
+    """The process dies here: nothing is caught, nothing is cleaned up in the broker."""
+
+
+@pytest.fixture
+def world() -> World:
+    world = World()
+    world.feed(LINES)
+    world.append(b"sim-00000011", b"{broken", partition=0)
+    world.append(None, b"{}", partition=1)
+    return world
+
+
+def test_everything_is_folded_and_proven(world: World) -> None:
+    running = world.run()
+    verdict = world.verify()
+    assert verdict.ok, verdict.mismatch
+    assert verdict.behind == 0
+    assert running.totals["records"] == len(LINES) + 2
+    assert running.totals["batches"] > 3
+    assert verdict.dead_letters == len(world.read("deadletter")) == 2
+
+
+@pytest.mark.parametrize(("call", "when"), POINTS)
+@pytest.mark.parametrize("nth", [1, 3])
+def test_a_failed_batch_is_settled_by_the_committed_offsets(
+    world: World, call: str, when: str, nth: int
+) -> None:
+    error = CommitUnknown("no answer") if call == "commit" else Retriable("no answer")
+    sink = TroubledSink(world.sink(), Trouble(call, when, error, nth))
+    world.run(sink=sink)
+    assert sink.calls.count("abandon") == 1
+    assert sink.calls.count("open") == 2
+    assert world.verify().mismatch is None
+    assert world.verify().behind == 0
+
+
+@pytest.mark.parametrize(("call", "when"), POINTS)
+def test_a_crash_at_any_point_and_a_plain_restart_are_exact(
+    world: World, call: str, when: str
+) -> None:
+    sink = TroubledSink(world.sink(), Trouble(call, when, Crash(), nth=2))
+    with pytest.raises(Crash):
+        world.run(sink=sink)
+    assert world.verify_after_restart().mismatch is None
+
+
+def test_a_restart_between_batches_continues_the_states(world: World) -> None:
+    for nth in range(2, 6):
+        sink = TroubledSink(world.sink(), Trouble("begin", "before", Crash(), nth=nth))
+        with pytest.raises(Crash):
+            world.run(sink=sink, batch=17)
+    assert world.verify_after_restart().mismatch is None
+
+
+def test_a_state_kept_in_memory_is_the_one_on_the_topic(world: World) -> None:
+    """Folding on from restored states gives the very records that folding through gives."""
+    whole = World()
+    whole.feed(LINES)
+    whole.run(batch=10_000)
+    parts = World()
+    for n in range(0, len(LINES), 29):
+        parts.feed(LINES[n : n + 29])
+        parts.run()
+    assert parts.verify().ok
+    for role in ("surface", "overview"):
+        ours = {(r.key, r.headers[-1], r.value) for r in parts.read(role)}
+        assert {(r.key, r.headers[-1], r.value) for r in whole.read(role)} <= ours
+
+
+def test_a_fenced_producer_drops_all_it_holds_and_goes_on(world: World) -> None:
+    sink = TroubledSink(world.sink(), Trouble("commit", "before", Fenced("a newer one"), nth=2))
+    world.run(sink=sink)
+    assert world.verify().ok
+
+
+def test_a_second_worker_under_the_same_name_stops_one_of_them(world: World) -> None:
+    class Twin(TroubledSink):
+        def begin(self):  # type: ignore[no-untyped-def]
+            world.sink().open()
+            return super().begin()
+
+    with pytest.raises(Fatal, match="--instance"):
+        world.run(sink=Twin(world.sink()))
+
+
+def test_the_budget_ends_with_a_remedy(world: World) -> None:
+    class Away(TroubledSink):
+        def begin(self):  # type: ignore[no-untyped-def]
+            raise Retriable("no broker answers")
+
+    with pytest.raises(Fatal, match=r"nothing could be committed for \d+ s: no broker answers"):
+        world.run(sink=Away(world.sink()))
+    assert world.clock.slept[:3] == [0.2, 0.4, 0.8]
+    assert sum(world.clock.slept) < 70
+
+
+def test_trouble_while_opening_is_tried_again(world: World) -> None:
+    sink = TroubledSink(world.sink(), Trouble("open", "before", Retriable("not yet")))
+    world.run(sink=sink)
+    assert world.verify().ok
+
+
+def test_a_bug_in_the_fold_is_fatal_and_publishes_nothing(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object) -> None:
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr("pipeline.batch.encode_within", broken)
+    with pytest.raises(Fatal, match="ZeroDivisionError"):
+        world.run()
+    assert all(world.read(role) == [] for role in LEFT)
+
+
+def test_the_stop_event_ends_the_run_after_the_batch_in_hand(world: World) -> None:
+    stop = threading.Event()
+    running = world.worker(stop=stop, batch=10)
+    running.committed.subscribe(lambda _: stop.set())
+    running.run()
+    assert running.totals["batches"] == 1
+    assert world.verify().mismatch is None
+    assert world.verify().behind > 0
+
+
+def test_ends_are_closed_whatever_happens(world: World) -> None:
+    source = world.source()
+    with pytest.raises(Crash):
+        world.run(
+            source=source, sink=TroubledSink(world.sink(), Trouble("send", "before", Crash()))
+        )
+    other = world.source()
+    assert other.poll(0).assigned == (0, 1, 2)
+
+
+def test_two_workers_share_and_hand_over_partitions(world: World) -> None:
+    first = world.worker(instance="1", batch=5)
+    second = world.worker(instance="2", batch=5)
+    started = threading.Event()
+    first.committed.subscribe(lambda _: started.set())
+    threads = [threading.Thread(target=running.run) for running in (first, second)]
+    threads[0].start()
+    assert started.wait(10)
+    threads[1].start()
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+    verdict = world.verify()
+    assert verdict.ok, verdict.mismatch
+    assert verdict.behind == 0
+
+
+def test_progress_is_told_for_each_restored_partition(world: World) -> None:
+    world.run()
+    told: list[tuple[int, int, int]] = []
+    states = States(MemoryStore())
+    ends = Ends(world.source(), world.sink(), MemoryReader(world.broker), world.names.of("state"))
+    worker = Worker(
+        ends,
+        states,
+        stop=threading.Event(),
+        stop_at_end=True,
+        clock=world.clock,
+        progress=lambda *at: told.append(at),
+    )
+    wire(worker, states).run()
+    assert {partition for partition, _, _ in told} == {0, 1, 2}
+    for partition in range(3):
+        mine = [(done, total) for at, done, total in told if at == partition]
+        assert mine[0][0] == 0
+        assert mine[-1][0] == mine[-1][1] > 0

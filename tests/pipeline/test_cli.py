@@ -1,0 +1,341 @@
+"""The command line: exit codes, what stands on which stream, and errors of one line."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from pipeline import cli
+from pipeline.commands import brokers
+from pipeline.config import Config
+from pipeline.simulate import simulate
+
+USER = (
+    b'{"type":"user/message","seq":%d,"time":1,"surfaceOp":"append","data":{"id":"m%d","role":'
+    b'"user","content":[{"type":"text","text":"%s"}],"source":{"kind":"user"}}}\n'
+)
+NOWHERE = ("--bootstrap", "127.0.0.1:1", "--client-option", "bootstrap_timeout_ms=300")
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own, and nothing of ours in the environment."""
+    monkeypatch.chdir(tmp_path)
+    for name in [name for name in os.environ if name.startswith("FOLDSTREAM_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("COLUMNS", "80")
+    return tmp_path
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"".join(USER % (n, n, b"text %d" % n) for n in range(3)))
+    return path
+
+
+class Ran(msgspec.Struct):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def documents(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+
+def run(capsys: pytest.CaptureFixture[str], *argv: object) -> Ran:
+    try:
+        code = cli.main([str(arg) for arg in argv])
+    except SystemExit as ended:  # the parser's own way out
+        code = int(ended.code or 0)
+    return Ran(code, *capsys.readouterr())
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    (group,) = [a for a in cli.parser()._actions if isinstance(a, argparse._SubParsersAction)]
+    return dict(group.choices)
+
+
+# --- the parser -----------------------------------------------------------------------------------
+
+
+def test_every_command_is_known_by_its_module() -> None:
+    assert list(commands()) == list(cli.MODULES)
+
+
+@pytest.mark.parametrize("command", cli.MODULES)
+def test_help_teaches_with_an_example(capsys: pytest.CaptureFixture[str], command: str) -> None:
+    ran = run(capsys, command, "--help")
+    assert ran.code == 0
+    assert f"example:\n  " in ran.out  # noqa: F541
+    assert f"foldstream {command}" in ran.out.split("example:")[1]
+    assert "--log-level" in ran.out
+    assert all(len(line) <= 100 for line in ran.out.splitlines())
+
+
+def test_every_option_is_a_key_of_the_configuration_and_every_key_an_option() -> None:
+    options = {
+        action.dest
+        for parser in commands().values()
+        for action in parser._actions
+        if action.option_strings and action.dest not in ("help", "config")
+    }
+    assert options == {field.name for field in msgspec.structs.fields(Config)}
+
+
+def test_an_option_not_given_leaves_the_word_to_the_environment(
+    capsys: pytest.CaptureFixture[str], log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.write_bytes(log.read_bytes() + b"{oops\n")
+    monkeypatch.setenv("FOLDSTREAM_STRICT", "true")
+    assert run(capsys, "fold", log).code == 3
+    assert run(capsys, "fold", log, "--no-strict").code == 0
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["fold"], "required: PATH"),
+        (["fold", "x", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["pages", "x", "--max-messages", "0"], "--max-messages: Expected `int` >= 1"),
+        (["fold", "-", "-"], "standard input can be read once"),
+        (["run", "--client-option", "x"], "write KEY=VALUE"),
+        (["up", "--broker", "zookeeper"], "say auto, kafka, memory or HOST:PORT"),
+        (["config", "--config", "none.toml"], "none.toml: no such configuration file"),
+    ],
+)
+def test_wrong_usage_is_exit_2_and_one_line(
+    capsys: pytest.CaptureFixture[str], argv: list[str], message: str
+) -> None:
+    ran = run(capsys, *argv)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+# --- files ----------------------------------------------------------------------------------------
+
+
+def test_fold_prints_one_document_per_file_in_the_order_given(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    ran = run(capsys, "fold", "--json", tmp_path / "none.jsonl", log)
+    assert ran.code == 0
+    assert [doc["events"] for doc in ran.documents] == [0, 3]
+    assert ran.documents[0]["faults"][0]["reason"] == "unreadable"
+    assert "none.jsonl: No such file" in ran.err
+
+
+def test_fold_of_nothing_readable_is_exit_3(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run(capsys, "fold", "--json", "none.jsonl")
+    assert ran.code == 3
+    assert len(ran.documents) == 1
+    assert ran.err.count("\n") == 1
+
+
+def test_strict_refusals_are_exit_3_and_others_are_not(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    log.write_bytes(log.read_bytes() + b"{oops\n" + USER % (3, 3, b"x"))
+    ran = run(capsys, "fold", log)
+    assert ran.code == 0
+    assert "line 4: not-json" in ran.out
+    assert run(capsys, "fold", "--strict", log).code == 3
+
+
+def test_fold_keeps_the_seqs_asked_for(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    (got,) = run(capsys, "fold", log, "--json", "--from-seq", 1, "--to-seq", 1).documents
+    assert got["surface"]["nodes"] == [1]
+
+
+def test_pages_walk_backwards(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    ran = run(capsys, "pages", log, "--json", "--max-messages", 2, "--before", 2)
+    assert [(page["first"], page["last"]) for page in ran.documents] == [(0, 1)]
+    ran = run(capsys, "pages", log, "--max-messages", 2)
+    assert [line.split()[0] for line in ran.out.splitlines()] == ["1", "0"]
+    assert run(capsys, "pages", "none.jsonl").code == 3
+
+
+def test_show_prints_rows_and_hides_auxiliary_ones(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    log.write_bytes(log.read_bytes() + USER % (9, 9, b"after \\u001b[2J the gap"))
+    ran = run(capsys, "show", log)
+    assert "text 2" in ran.out
+    assert "gap" not in ran.out.replace("the gap", "")
+    assert "after ␛[2J the gap" in ran.out
+    assert "1 auxiliary rows not shown" in ran.err
+    assert "events 3 to 8 are unknown" in run(capsys, "show", log, "--auxiliary").out
+    kinds = [row["kind"] for row in run(capsys, "show", log, "--json").documents]
+    assert kinds == ["user"] * 4
+
+
+def test_surface_is_as_it_was_at_a_seq(capsys: pytest.CaptureFixture[str], log: Path) -> None:
+    (got,) = run(capsys, "surface", log, "--json", "--at", 1).documents
+    assert got["nodes"] == [0, 1]
+    ran = run(capsys, "surface", log)
+    assert ran.out.count("user/message") == 3
+
+
+def test_a_session_directory_stands_for_its_newest_transcript(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    assert run(capsys, "simulate", "--sessions", 2, "--to", root, "--seed", 5).code == 0
+    folder = next(path.parent for path in root.rglob("*.jsonl"))
+    (got,) = run(capsys, "fold", folder, "--json").documents
+    assert got["session"] == folder.name
+    assert got["events"] > 100
+    ran = run(capsys, "fold", root)
+    assert ran.code == 1
+    assert "2 sessions in this folder; name one of them" in ran.err
+
+
+def test_simulate_makes_the_same_files_from_the_same_seed(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        run(capsys, "simulate", "--sessions", 3, "--seed", 9, "--to", tmp_path / name)
+    first, second = (
+        {path.relative_to(root): path.read_bytes() for path in root.rglob("*.jsonl")}
+        for root in (tmp_path / "a", tmp_path / "b")
+    )
+    assert len(first) == 3
+    assert first == second
+
+
+# --- config ---------------------------------------------------------------------------------------
+
+
+def test_config_prints_what_is_in_effect_without_secrets(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FOLDSTREAM_CLIENT_OPTION_SASL_PLAIN_PASSWORD", "hunter2")
+    ran = run(capsys, "config", "--prefix", "x.")
+    assert 'prefix = "x."  # flag' in ran.out
+    assert "hunter2" not in ran.out + ran.err
+    ran = run(capsys, "config", "--json")
+    assert ran.documents[0]["client_options"] == {"sasl_plain_password": "***"}
+
+
+# --- brokers --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        ["topics"],
+        ["topics", "create"],
+        ["run"],
+        ["verify"],
+        ["deadletter", "list"],
+        ["show", "some-session"],
+        ["surface", "some-session"],
+        ["ingest", "."],
+        ["simulate"],
+    ],
+)
+def test_an_unreachable_broker_is_exit_1_and_says_what_to_do(
+    capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    ran = run(capsys, *argv, *NOWHERE)
+    assert (ran.code, ran.out) == (1, "")
+    assert "no Kafka broker answers at 127.0.0.1:1" in ran.err
+    assert "foldstream up" in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_without_java_auto_takes_memory_and_kafka_is_an_error(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(brokers, "unavailable", lambda: "no Java found; install one")
+    ran = run(capsys, "up", "--once")
+    assert ran.code == 0
+    assert ran.out == "broker: memory (no local Kafka: no Java found; install one)\n"
+    ran = run(capsys, "up", "--once", "--broker", "kafka")
+    assert ran.code == 1
+    assert "no Java found; install one" in ran.err
+
+
+def test_the_demo_proves_itself_and_ends(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    ran = run(capsys, "up", "--broker", "memory", "--demo", "--once", "--sessions", 9)
+    assert ran.code == 0, ran.err
+    counts = dict(line.split()[:2] for line in ran.out.splitlines() if line.endswith(" records"))
+    assert int(counts["sessions.events"]) > 9 * 100
+    assert counts["sessions.overview"] != "0"
+    assert "dead letters: 3\n" in ran.out
+    assert "transcript of sim-" in ran.out
+    assert "what the model is sent" in ran.out
+    assert ran.out.splitlines()[-1].startswith("verify: ok (9 sessions")
+    assert "ingest: " in ran.err
+
+
+def test_up_ingests_a_folder_of_plain_logs(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    for seed in (1, 2):
+        folder = tmp_path / "logs" / f"session-{seed}"
+        folder.mkdir(parents=True)
+        lines = simulate(seed, events=30).lines[1:]  # without its header
+        (folder / "log.jsonl").write_bytes(b"\n".join([*lines, b""]))
+        (folder / "notes.json").write_text("{}")
+    ran = run(capsys, "up", "--broker", "memory", "--once", "--ingest", tmp_path / "logs")
+    assert ran.code == 0
+    assert "2 sessions, " in ran.out
+    assert "verify: ok (2 sessions" in ran.out
+
+
+# --- as a process ---------------------------------------------------------------------------------
+
+
+def process(*argv: object, **options: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "pipeline.cli", *map(str, argv)]
+    root = Path(cli.__file__).parents[1]
+    environ = {**os.environ, "PYTHONPATH": str(root)}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
+    return subprocess.Popen(command, env=environ, **pipes | options)
+
+
+def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
+    path = tmp_path / "big.jsonl"
+    path.write_bytes(b"".join(USER % (n, n, b"x" * 500) for n in range(2000)))
+    with process("fold", "--json", path) as child:
+        assert child.stdout is not None
+        assert child.stderr is not None
+        assert child.stdout.read(10) == b'{"path":"/'
+        child.stdout.close()
+        assert child.stderr.read() == b""
+        assert child.wait() == 0
+
+
+def test_standard_input_is_folded(log: Path) -> None:
+    with log.open("rb") as stream, process("fold", "--json", "-", stdin=stream) as child:
+        out, _ = child.communicate()
+    assert json.loads(out)["events"] == 3
+    assert child.returncode == 0
+
+
+def test_ctrl_c_stops_all_cleanly() -> None:
+    with process("up", "--broker", "memory") as child:
+        assert child.stdout is not None
+        while b"Ctrl-C" not in child.stdout.readline():
+            pass
+        started = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=20)
+    assert child.returncode == 0, err
+    assert b"Traceback" not in err
+    assert time.monotonic() - started < 10

@@ -35,6 +35,12 @@ class BlockWire(Wire):
     text: str | None = None
 
 
+class FactWire(Wire):
+    type: str | None = None
+    id: str | None = None
+    text: str | None = None
+
+
 class BlockFacts(NamedTuple):
     """Of an assistant message's content (see :class:`operators.events.AssistantMessage`)."""
 
@@ -44,7 +50,7 @@ class BlockFacts(NamedTuple):
     visible: bool
 
 
-_BLOCKS: Final = Typed[list[BlockWire | None]](list[BlockWire | None])
+_BLOCKS: Final = Typed[list[FactWire | None]](list[FactWire | None])
 _NO_FACTS: Final = BlockFacts(False, (), False, False)
 _EMPTY: Final = BlockFacts(True, (), False, False)
 

@@ -30,6 +30,9 @@ from .blocks import BlockWire, blank, usage_of
 from .rows import NO_QUALITY, Reading, Row
 from .typed import Piece, Safe, Seq, Typed, Wire
 
+_EVENTS: Final = Shape.CHUNK_EVENTS.value
+_PACKED: Final = Shape.PACKED_ROWS.value
+
 
 class ChunkWire(Wire, tag_field="type"):
     """One raw stream chunk."""
@@ -129,10 +132,10 @@ class ChunkRow(Row, tag="assistant/chunk"):
     def read(self) -> Reading:
         data = self.data
         if data is None:
-            return "assistant/chunk", AssistantChunk(None, None, OtherChunk("")), 1
+            return "assistant/chunk", AssistantChunk(None, None, OtherChunk("")), _EVENTS
         wire = data.chunk
         chunk = OtherChunk("") if wire is None else wire.chunk()
-        return "assistant/chunk", AssistantChunk(data.turn, data.step, chunk), 1
+        return "assistant/chunk", AssistantChunk(data.turn, data.step, chunk), _EVENTS
 
 
 # --- packed rows ----------------------------------------------------------------------------------
@@ -228,5 +231,4 @@ def packed_event(row: PackedRow, implicit: int | None, digest: int) -> Event | N
     if made is None or seq + made[1] - 1 > MAX_SEQ:
         return None
     body, count = made
-    bits = Shape.PACKED_ROWS.value
-    return Event(seq, time, "assistant/chunk", body, None, None, digest, count, bits, NO_QUALITY)
+    return Event(seq, time, "assistant/chunk", body, None, None, digest, count, _PACKED, NO_QUALITY)

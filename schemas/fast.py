@@ -8,7 +8,7 @@ events of the same row types, so what this one accepts means what it means there
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Union
+from typing import Any, Final, Union, cast
 
 import msgspec
 from msgspec import UNSET, DecodeError
@@ -21,10 +21,13 @@ from .jsontree import MAX_DEPTH
 from .markers import marker_of, marker_shape, sources_of
 from .rows import MALFORMED, NO_QUALITY, OpenRow, Row
 from .shapes import EVENTS, PACKED, AnyRow, HeaderRow
+from .shapes_results import ClosedResultRow
 
-_ROWS: Any = Union[(HeaderRow, *PACKED.values(), *EVENTS.values())]
+_EVENTS: Final = EVENTS | {"tool/result": ClosedResultRow}
+_ROWS: Any = Union[(HeaderRow, *PACKED.values(), *_EVENTS.values())]
 _decode: Final[Callable[[bytes], AnyRow]] = msgspec.json.Decoder(_ROWS).decode
 _decode_open: Final = msgspec.json.Decoder(OpenRow).decode
+_OTHERS: Final = frozenset((HeaderRow, *PACKED.values()))
 _KNOWN: Final = frozenset(("session", *PACKED, *EVENTS))
 
 
@@ -37,14 +40,14 @@ def read(line: bytes, implicit: int | None) -> Line | None:
         return None
     try:
         row = _decode(line)
+        digest = xxh3_64_intdigest(line)
+        if type(row) not in _OTHERS:
+            return _event(cast(Row, row), implicit, digest)
     except (DecodeError, RecursionError):
         return _read_unknown(line, implicit)
-    digest = xxh3_64_intdigest(line)
-    if isinstance(row, Row):
-        return _event(row, implicit, digest)
     if isinstance(row, PackedRow):
         return packed_event(row, implicit, digest)
-    return row.header(line.strip(), digest, NO_QUALITY)
+    return cast(HeaderRow, row).header(line.strip(), digest, NO_QUALITY)
 
 
 def _event(row: Row, implicit: int | None, digest: int) -> Event | None:

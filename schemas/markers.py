@@ -41,6 +41,9 @@ SurfaceOp: TypeAlias = Literal["append"] | ReplaceOp | UnsetType
 # list of "bounded integer or fixed tuple".
 SourceSeqs: TypeAlias = list[Seq | list[Seq]] | UnsetType
 
+_START: Final = Shape.REPLACE_START.value
+_START_SEQ: Final = Shape.REPLACE_START_SEQ.value
+_RANGES: Final = Shape.SOURCES_RANGES.value
 NO_SOURCES: Final = Sources((), 0, 0, -1)
 _INVALID: Final = BadMarker("surfaceop-invalid", 'surfaceOp is neither "append" nor a replace')
 _INVALID_REPLACE: Final = BadMarker(
@@ -58,7 +61,7 @@ def marker_of(op: SurfaceOp) -> Marker:
     """The marker of a well-typed ``surfaceOp``."""
     if op is UNSET:
         return None
-    if not isinstance(op, ReplaceOp):
+    if op == "append":
         return APPEND
     if op.startSeq is UNSET and op.endSeq is UNSET:
         if op.start is not UNSET and op.end is not UNSET:
@@ -70,9 +73,9 @@ def marker_of(op: SurfaceOp) -> Marker:
 
 def marker_shape(op: SurfaceOp) -> int:
     """The shape bit of a well-formed replace's spelling."""
-    if not isinstance(op, ReplaceOp):
+    if op is UNSET or op == "append":
         return 0
-    return Shape.REPLACE_START.value if op.start is not UNSET else Shape.REPLACE_START_SEQ.value
+    return _START if op.start is not UNSET else _START_SEQ
 
 
 def read_marker(node: Node | None) -> SurfaceOp | BadMarker:
@@ -93,19 +96,28 @@ def read_marker(node: Node | None) -> SurfaceOp | BadMarker:
 
 
 def sources_of(seqs: SourceSeqs) -> tuple[SourceList, int]:
-    """The source list of a well-typed ``sourceEventSeqs``, and its shape bit; O(k log k)."""
+    """The source list of a well-typed ``sourceEventSeqs``, and its shape bit; O(k log k).
+
+    A list that is one run of consecutive seqs (an answer's chunks) becomes one range.
+    """
     if seqs is UNSET:
         return None, 0
     if not seqs:
         return NO_SOURCES, 0
+    count = len(seqs)
     plain: list[int] = seqs  # type: ignore[assignment]  # until an element proves to be a range
+    first = plain[0]
+    if count == 1 and type(first) is int:
+        return Sources(((first, first),), 1, first, first), 0
     try:
-        if len(set(plain)) != len(plain):
+        if plain[-1] - first == count - 1 and plain == list(range(first, first + count)):
+            return Sources(((first, plain[-1]),), count, first, plain[-1]), 0
+        if len(set(plain)) != count:
             return _DUPLICATE, 0
-    except TypeError:  # a range is a list: not hashable
-        return _ranges(seqs), Shape.SOURCES_RANGES.value
+    except TypeError:  # a range is a list: it has no difference and no hash
+        return _ranges(seqs), _RANGES
     pairs = tuple(zip(plain, plain, strict=True))
-    return Sources(pairs, len(plain), min(plain), max(plain)), 0
+    return Sources(pairs, count, min(plain), max(plain)), 0
 
 
 def _ranges(seqs: list[Seq | list[Seq]]) -> SourceList:

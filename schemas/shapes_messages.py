@@ -30,6 +30,9 @@ from .sources import checkpoint_shape, source_of
 from .streams import facts, read_records
 from .typed import MISSING, Safe, Typed, Wire, given
 
+_LEGACY: Final = Shape.LEGACY_NAMES.value
+_STREAM: Final = Shape.EMBEDDED_STREAM.value
+
 
 def legacy_id(row: Row) -> str:
     """The id made for a flat message."""
@@ -87,7 +90,7 @@ def _legacy_user(row: Row, data: Raw, type_: str) -> Reading:
     body = None if row.surfaceOp is UNSET else _user(row, data, default, steering)
     if body is None or not is_array(body.content):
         return type_, LogOnly(), 0
-    return "user/message", body, Shape.LEGACY_NAMES.value | _checkpoint_bit(row, body)
+    return "user/message", body, _LEGACY | _checkpoint_bit(row, body)
 
 
 def _checkpoint_bit(row: Row, body: UserMessage) -> int:
@@ -165,7 +168,7 @@ class AssistantRow(Row, tag="assistant/message"):
         records = read_records(given(data.stream))
         if records is not None:
             stream = facts(records) if records else _NO_STREAM
-            bits = Shape.EMBEDDED_STREAM.value if records else 0
+            bits = _STREAM if records else 0
         body = AssistantMessage(
             data.turn,
             data.step,

@@ -6,7 +6,7 @@ tool). Only the literal ``true`` is an error; the call id is ``source.callId``, 
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 import msgspec
 from msgspec import UNSET, DecodeError, Raw, UnsetType
@@ -19,8 +19,6 @@ from .jsontree import parse
 from .rows import Reading, Row
 from .shapes_messages import is_array, legacy_id, wrapped
 from .typed import MISSING, Safe, Typed, Wire, given
-
-T = TypeVar("T")
 
 # The wire structs below list their fields in sorted order and are closed: such a struct, written
 # with its content left out, is the canonical JSON of what it was read from (identity.py).
@@ -76,24 +74,76 @@ class OpenData(ResultData, forbid_unknown_fields=False):
     pass
 
 
-_DATA: Final = msgspec.json.Decoder(ResultData).decode
 _MESSAGE: Final = msgspec.json.Decoder(ResultMessage).decode
-_ITEMS: Final = msgspec.json.Decoder(list[Raw]).decode
-_BLOCK: Final = msgspec.json.Decoder(ResultBlock).decode
+_BLOCKS: Final = msgspec.json.Decoder(list[ResultBlock]).decode
 _OPEN_DATA: Final = Typed[OpenData](OpenData)
 _OPEN_MESSAGE: Final = Typed[OpenMessage](OpenMessage)
 _OPEN_BLOCK: Final = Typed[OpenBlock](OpenBlock)
+_FLAT: Final = Shape.RESULT_FLAT.value
+_WRAPPED: Final = Shape.RESULT_WRAPPED.value
+_DIRECT: Final = Shape.RESULT_DIRECT.value
+
+
+class ClosedResultRow(Row, kw_only=True, tag="tool/result"):
+    """The fast reader's: data that holds the known fields alone. :meth:`read` raises DecodeError
+    where the message holds others, and the exact reader takes over."""
+
+    data: ResultData
+
+    def read(self) -> Reading:
+        data = self.data
+        raw = data.message
+        if raw is UNSET:
+            content, data.content = data.content, UNSET
+            identity = _digest(data)
+            data.content = content
+            return _flat(legacy_id(self), data, identity)
+        message = _MESSAGE(raw)
+        content = message.content
+        block: ResultBlock | None = None
+        if message.role == "tool":
+            message.content = UNSET
+        else:
+            if content is UNSET or not (blocks := _BLOCKS(content)):
+                raise DecodeError("a wrapper without a block")
+            block = blocks[0]
+            if not _is_wrapper(message.role, block.type):
+                raise DecodeError("neither a wrapper nor a tool's message")
+            content, block.content = block.content, UNSET
+            message.content = [block]  # type: ignore[assignment]
+        data.message = message  # type: ignore[assignment]
+        return _result(raw, data, message, block, (content, _digest(data)))
 
 
 class ResultRow(Row, tag="tool/result"):
+    """The exact reader's: any data; unknown fields count for the identity, wrong ones are unset."""
+
     data: Raw = MISSING
 
     def read(self) -> Reading:
-        try:
-            parts = _closed(self.data)
-        except (DecodeError, RecursionError):
-            parts = _open(self.data)
-        return ("tool/result", *_body(legacy_id(self), *parts))
+        raw = self.data
+        node = parse(str(raw, "utf-8")) if len(raw) else None
+        data = None if node is None else _OPEN_DATA.lenient(node)
+        if node is None or data is None:
+            return _flat("", OpenData(), digest(canonical_raw(raw) if len(raw) else b""))
+        inner = node.member("message")
+        message = None if inner is None else _OPEN_MESSAGE.lenient(inner)
+        if inner is None or message is None:
+            identity = digest(canonical_value(_without(node.value, "content")))
+            return _flat(legacy_id(self), data, identity)
+        content = inner.member("content")
+        first = content.items()[0] if content is not None and _filled(content.value) else None
+        block = (first and _OPEN_BLOCK.lenient(first)) or OpenBlock()
+        bare = node.value
+        if not _is_wrapper(message.role, block.type):
+            bare = bare | {"message": _without(inner.value, "content")}
+            what = message.content, digest(canonical_value(bare))
+            return _result(_known(data.message), data, message, None, what)
+        if first is not None:
+            only = [_without(first.value, "content")]
+            bare = bare | {"message": inner.value | {"content": only}}
+        what = block.content, digest(canonical_value(bare))
+        return _result(_known(data.message), data, message, block, what)
 
 
 def _is_wrapper(role: object, block_type: object) -> bool:
@@ -101,64 +151,65 @@ def _is_wrapper(role: object, block_type: object) -> bool:
     return role != "tool" and (role == "user" or block_type == "tool-result")
 
 
-def _closed(
+def _digest(data: ResultData) -> int:
+    """The identity of closed data that holds no content any more."""
+    error, meta = data.error, data.meta
+    if error is not UNSET:
+        data.error = Raw(canonical_raw(error))
+    if meta is not UNSET:
+        data.meta = Raw(canonical_raw(meta))
+    identity = digest(encode(data))
+    data.error, data.meta = error, meta
+    return identity
+
+
+def _result(
     raw: Raw,
-) -> tuple[ResultData, ResultMessage | None, ResultBlock | None, int]:
-    """Data, message, wrapper block and identity of a result that holds the known fields alone."""
-    data = _DATA(raw)
-    if data.message is UNSET:
-        return data, None, None, _digest(data, UNSET)
-    message = _MESSAGE(data.message)
-    content = message.content
-    block: ResultBlock | None = None
-    if message.role != "tool":
-        items = _ITEMS(content) if content is not UNSET else []
-        block = _BLOCK(items[0]) if items else ResultBlock()
-        if _is_wrapper(message.role, block.type):
-            inner, block.content = block.content, UNSET
-            message.content = Raw(b"[" + encode(block) + b"]") if items else content
-            block.content = inner
-        else:
-            block, message.content = None, UNSET
-    else:
-        message.content = UNSET
-    canonical = Raw(encode(message))
-    message.content = content
-    return data, message, block, _digest(data, canonical)
+    data: ResultData,
+    message: ResultMessage,
+    block: ResultBlock | None,
+    what: tuple[Raw | UnsetType, int],
+) -> Reading:
+    """A result in a message; ``what`` is its content and its identity."""
+    within = message if block is None else block
+    call = UNSET if message.source is UNSET else message.source.callId
+    if call is UNSET:
+        call = within.toolCallId
+    body = ToolResult(
+        None if data.turn is UNSET else data.turn,
+        None if data.step is UNSET else data.step,
+        None if call is UNSET else call,
+        None if message.id is UNSET else message.id,
+        raw,
+        NULL if what[0] is UNSET else what[0],
+        within.isError is True,
+        None if data.error is UNSET else given(data.error),
+        None if data.meta is UNSET else given(data.meta),
+        what[1],
+    )
+    return "tool/result", body, _DIRECT if block is None else _WRAPPED
 
 
-def _digest(data: ResultData, message: Raw | UnsetType) -> int:
-    """The identity of closed data whose message is canonical already."""
-    error = data.error if data.error is UNSET else Raw(canonical_raw(data.error))
-    meta = data.meta if data.meta is UNSET else Raw(canonical_raw(data.meta))
-    bare = ResultData(data.callId, UNSET, error, data.isError, message, meta, data.step, data.turn)
-    return digest(encode(bare))
+def _flat(made: str, data: ResultData, identity: int) -> Reading:
+    """A result without a message: flat, or nothing that can be read."""
+    flat = data.callId is not UNSET or (data.content is not UNSET and is_array(data.content))
+    body = ToolResult(
+        None if data.turn is UNSET else data.turn,
+        None if data.step is UNSET else data.step,
+        None if data.callId is UNSET else data.callId,
+        made if flat else None,
+        _wrap_flat(made, data) if flat else _known(data.message),
+        _known(data.content),
+        data.isError is True,
+        None if data.error is UNSET else given(data.error),
+        None if data.meta is UNSET else given(data.meta),
+        identity,
+    )
+    return "tool/result", body, _FLAT if flat else 0
 
 
-def _open(
-    raw: Raw,
-) -> tuple[ResultData, ResultMessage | None, ResultBlock | None, int]:
-    """The same of any data: unknown fields count for the identity, wrong ones are left unset."""
-    node = parse(str(raw, "utf-8")) if len(raw) else None
-    data = None if node is None else _OPEN_DATA.lenient(node)
-    if node is None or data is None:
-        return OpenData(), None, None, digest(canonical_raw(raw) if len(raw) else b"")
-    inner = node.member("message")
-    message = None if inner is None else _OPEN_MESSAGE.lenient(inner)
-    if inner is None or message is None:
-        return data, None, None, digest(canonical_value(_without(node.value, "content")))
-    content = inner.member("content")
-    first = content.items()[0] if content is not None and _filled(content.value) else None
-    block = (first and _OPEN_BLOCK.lenient(first)) or OpenBlock()
-    if not _is_wrapper(message.role, block.type):
-        bare = node.value | {"message": _without(inner.value, "content")}
-        return data, message, None, digest(canonical_value(bare))
-    bare = node.value
-    if first is not None:
-        bare = node.value | {
-            "message": inner.value | {"content": [_without(first.value, "content")]}
-        }
-    return data, message, block, digest(canonical_value(bare))
+def _known(raw: Raw | UnsetType) -> Raw:
+    return NULL if raw is UNSET else raw
 
 
 def _filled(value: object) -> bool:
@@ -169,48 +220,6 @@ def _without(value: Any, key: str) -> Any:
     if type(value) is not dict:
         return value
     return {k: v for k, v in value.items() if k != key}
-
-
-def _body(
-    made: str,
-    data: ResultData,
-    message: ResultMessage | None,
-    block: ResultBlock | None,
-    identity: int,
-) -> tuple[ToolResult, int]:
-    """The body, and the bit of its shape."""
-    id_: str | UnsetType
-    raw: Raw | UnsetType
-    holder: ResultMessage | ResultBlock | ResultData
-    if message is not None:
-        raw, id_ = data.message, message.id
-        within = message if block is None else block
-        call = message.source.callId if message.source is not UNSET else UNSET
-        call = within.toolCallId if call is UNSET else call
-        holder = within
-        bit = Shape.RESULT_DIRECT if block is None else Shape.RESULT_WRAPPED
-    elif data.callId is not UNSET or (data.content is not UNSET and is_array(data.content)):
-        id_, call, holder, bit = made, data.callId, data, Shape.RESULT_FLAT
-        raw = _wrap_flat(made, data)
-    else:
-        raw, id_, call, holder, bit = data.message, UNSET, UNSET, data, Shape(0)
-    body = ToolResult(
-        _given(data.turn),
-        _given(data.step),
-        _given(call),
-        _given(id_),
-        NULL if raw is UNSET else raw,
-        NULL if holder.content is UNSET else holder.content,
-        holder.isError is True,
-        None if data.error is UNSET else given(data.error),
-        None if data.meta is UNSET else given(data.meta),
-        identity,
-    )
-    return body, bit.value
-
-
-def _given(value: T | UnsetType) -> T | None:
-    return None if value is UNSET else value
 
 
 def _wrap_flat(id_: str, data: ResultData) -> Raw:

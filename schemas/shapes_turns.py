@@ -27,6 +27,8 @@ from .rows import Reading, Row
 from .streams import facts, read_records, timed
 from .typed import MISSING, Safe, Typed, Wire, given
 
+_STREAM: Final = Shape.EMBEDDED_STREAM.value
+
 
 class Place(Wire):
     turn: Safe | None = None
@@ -120,7 +122,7 @@ class AttemptRow(Row, tag="assistant/attempt"):
         if not records:
             return "assistant/attempt", AssistantAttempt(data.turn, data.step, (), Stream()), 0
         body = AssistantAttempt(data.turn, data.step, tuple(timed(records)), facts(records))
-        return "assistant/attempt", body, Shape.EMBEDDED_STREAM.value
+        return "assistant/attempt", body, _STREAM
 
 
 class CallData(Wire):

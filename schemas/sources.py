@@ -19,6 +19,8 @@ FORMS: Final = frozenset({"instructions", "catalog", "snapshot", "notice", "rela
 _USER_BYTES: Final = b'{"kind":"user"}'
 _USER: Final = Source(Raw(_USER_BYTES), "user")
 _NONE: Final = Source()
+_PLUGIN: Final = Shape.CHECKPOINT_PLUGIN.value
+_PRODUCER: Final = Shape.CHECKPOINT_PRODUCER.value
 
 
 class LabelWire(Wire):
@@ -58,8 +60,7 @@ def checkpoint_shape(source: Source) -> int:
     """The shape bit of a compaction source."""
     if source.checkpoint is None:
         return 0
-    plugin = source.kind == "plugin"
-    return (Shape.CHECKPOINT_PLUGIN if plugin else Shape.CHECKPOINT_PRODUCER).value
+    return _PLUGIN if source.kind == "plugin" else _PRODUCER
 
 
 def _producer(kind: str, wire: SourceWire) -> str | None:

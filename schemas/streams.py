@@ -25,6 +25,7 @@ from .chunks import (
 from .typed import Piece, Safe, Typed, Wire, given
 
 _NONE: Final = Raw(b"[]")
+_TEXT_DELTAS: Final = (TextDeltaWire, ReasoningDeltaWire)
 
 
 class TextRecord(Wire, tag_field="type", tag="text-chunks"):
@@ -101,7 +102,7 @@ def timed(records: Records) -> Iterator[Timed]:
 
 def _is_token(chunk: ChunkUnion | None) -> bool:
     """A delta that makes a first token (readers.md §2)."""
-    if isinstance(chunk, TextDeltaWire | ReasoningDeltaWire):
+    if isinstance(chunk, _TEXT_DELTAS):
         return chunk.text != ""
     return isinstance(chunk, ToolDeltaWire) and (
         chunk.argumentsDelta != "" or chunk.name is not None

@@ -45,7 +45,7 @@ MISSING: Final = Raw(b"")
 
 def given(raw: Raw) -> Raw | None:
     """``raw`` unless it is missing or ``null``."""
-    return raw if len(raw) > 4 or (len(raw) and raw != NULL) else None
+    return raw if (size := len(raw)) > 4 or (size and raw != NULL) else None
 
 
 class Wire(Struct, gc=False):

@@ -12,11 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.cursor import Already
+from pipeline.errors import Poison
 from pipeline.ingest import Ingest, Progress
+from pipeline.limits import MAX_OUTPUT_RECORD_BYTES
 from pipeline.lines import MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
-from pipeline.ports import InRecord
+from pipeline.ports import InRecord, OutRecord
 from pipeline.resume import already_in
 from pipeline.topics import Names
 from schemas.deadletter import DeadLetter, decode_dead_letter
@@ -368,3 +370,11 @@ def test_what_the_topic_has_is_told_by_its_highest_epoch(tmp_path: Path, topics:
     assert (found["s"].epoch, found["s"].next_seq) == (1, 3)
     assert found["y"] == Already()
     assert found.keys() == {"s", "y"}
+
+
+def test_the_memory_sink_refuses_what_a_broker_would(topics: Topics) -> None:
+    sink = MemoryLineSink(topics.broker, NAMES)
+    with pytest.raises(Poison):
+        sink.send(OutRecord("events", 0, b"k", b"x" * (MAX_OUTPUT_RECORD_BYTES + 1), []))
+    sink.send(OutRecord("deadletter", 2, b"k", b"v", []))  # that topic has one partition
+    assert [record.value for record in topics.records(NAMES.of("deadletter"))] == [b"v"]

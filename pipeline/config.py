@@ -78,7 +78,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     dir: str | None = None
     # simulate
     sessions: Count = 200
-    events_per_session: Count = 200
+    events_per_session: Count = 120
     rate: Annotated[float, Meta(gt=0)] | None = None
     seed: int = 0
     to: str = "kafka"

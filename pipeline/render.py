@@ -13,8 +13,7 @@ from itertools import chain
 from typing import Any, assert_never
 
 from msgspec import Raw
-from rich.console import Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
 from operators.changes import (
@@ -36,6 +35,7 @@ from operators.changes import (
 from .plain import visible, visible_line
 from .surfaces import SurfaceView
 
+_INDENT = "  "
 TOOL_LINES = 12  #: lines of a tool's output that are shown; the whole is in ``fold --json``
 _STYLES = {
     "user": "bold cyan",
@@ -84,8 +84,20 @@ def surface(view: SurfaceView, current: Iterable[int]) -> Iterator[RenderableTyp
         yield _block(heading, body)
 
 
+class _Indented:
+    """A text wrapped to the width, two columns in, without blanks at the ends of its lines."""
+
+    def __init__(self, text: Text) -> None:
+        self._text = text
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._text.wrap(console, max(options.max_width - len(_INDENT), 1)):
+            line.rstrip()
+            yield Text(_INDENT if line else "") + line
+
+
 def _block(heading: Text, body: list[Text]) -> RenderableType:
-    return Group(heading, *(Padding(text, (0, 0, 0, 2), expand=False) for text in body if text.plain), Text())
+    return Group(heading, *(_Indented(text) for text in body if text.plain), Text())
 
 
 # --- what a row says ------------------------------------------------------------------------------

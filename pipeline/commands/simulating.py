@@ -35,7 +35,7 @@ def register(commands: Commands) -> None:
         ),
     )
     number(parser, "--sessions", "how many (200)")
-    number(parser, "--events-per-session", "about so many each (200)")
+    number(parser, "--events-per-session", "about so many each (120)")
     number(parser, "--seed", "of the first session (0)")
     parser.add_argument("--rate", type=float, metavar="R", help="lines per second (unbounded)")
     parser.add_argument("--to", metavar="kafka|DIR", help="where they go (kafka)")

@@ -114,8 +114,8 @@ def test_a_long_output_is_cut_and_says_so() -> None:
     output = raw([text_block("\n".join(str(n) for n in range(100)))])
     text = shown(render.render_row(row("tool", msgspec.structs.replace(TOOL, content=output))))
     assert f"… {100 - render.TOOL_LINES} more lines" in text
-    assert "\n  11 " in text
-    assert "\n  12 " not in text
+    assert "\n  11\n" in text
+    assert "\n  12\n" not in text
 
 
 def test_a_time_that_no_clock_shows_is_a_number() -> None:
@@ -200,4 +200,5 @@ def test_wide_characters_keep_to_the_width() -> None:
     data = c.MessageData(None, raw([text_block("漢字🙂" * 40)]), raw({}))
     lines = shown(render.render_row(row("user", data)), width=31).split("\n")
     assert all(cell_len(line) <= 31 for line in lines)
+    assert all(line == line.rstrip() for line in lines)
     assert len(lines) > 8

@@ -7,13 +7,16 @@ blank as JavaScript's ``trim`` sees it (readers.md §1).
 from __future__ import annotations
 
 import math
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias
 
-from msgspec import Raw
+import msgspec
+from msgspec import UNSET, DecodeError, Raw, UnsetType
 
 from operators.events import Usage
 
-from .typed import Typed, Wire
+from .jsontree import Number, parse
+from .typed import Safe, Wire, typed
 
 #: Zs, TAB LF VT FF CR, U+2028, U+2029, U+FEFF; not U+0085, not U+001C to U+001F.
 WHITE_SPACE: Final = (
@@ -25,7 +28,7 @@ _MAX_TOKENS: Final = 2.0**53
 
 def blank(text: str | None) -> bool:
     """Whether nothing is left of ``text`` after JavaScript's ``trim``."""
-    return not text or not text.strip(WHITE_SPACE)
+    return not text or not ("!" <= text[0] <= "~" or text.strip(WHITE_SPACE))
 
 
 class BlockWire(Wire):
@@ -41,32 +44,28 @@ class FactWire(Wire):
     text: str | None = None
 
 
-class BlockFacts(NamedTuple):
-    """Of an assistant message's content (see :class:`operators.events.AssistantMessage`)."""
+#: (empty, calls, has_text, visible) of an assistant message's content, as
+#: :class:`operators.events.AssistantMessage` has them.
+BlockFacts: TypeAlias = tuple[bool, tuple[str, ...], bool, bool]
 
-    empty: bool
-    calls: tuple[str, ...]
-    has_text: bool
-    visible: bool
-
-
-_BLOCKS: Final = Typed[list[FactWire | None]](list[FactWire | None])
-_NO_FACTS: Final = BlockFacts(False, (), False, False)
-_EMPTY: Final = BlockFacts(True, (), False, False)
+_BLOCKS: Final[Callable[[Raw], list[FactWire | None] | None]] = typed(list[FactWire | None])
+_NO_FACTS: Final = (False, (), False, False)
+_EMPTY: Final = (True, (), False, False)
 
 
 def block_facts(content: Raw) -> BlockFacts:
     """The facts of a content list; of anything else, none."""
-    blocks = _BLOCKS.read(content)
+    blocks = _BLOCKS(content)
     if not blocks:
         return _NO_FACTS if blocks is None else _EMPTY
     calls = []
     has_text = visible = False
     for block in blocks:
-        kind = None if block is None else block.type
         if block is None:
             visible = True
-        elif kind == "tool-call":
+            continue
+        kind = block.type
+        if kind == "tool-call":
             if block.id is not None:
                 calls.append(block.id)
         elif kind == "text":
@@ -74,7 +73,7 @@ def block_facts(content: Raw) -> BlockFacts:
                 has_text = visible = True
         elif kind != "reasoning" or not (visible or blank(block.text)):
             visible = True
-    return BlockFacts(False, tuple(calls), has_text, visible)
+    return False, tuple(calls), has_text, visible
 
 
 def joined_text(blocks: list[BlockWire | None] | None) -> str | None:
@@ -84,32 +83,51 @@ def joined_text(blocks: list[BlockWire | None] | None) -> str | None:
 
 
 class UsageWire(Wire):
-    inputTokens: float | None = None  # noqa: N815
-    outputTokens: float | None = None  # noqa: N815
-    cacheReadTokens: float | None = None  # noqa: N815
-    cacheWriteTokens: float | None = None  # noqa: N815
-    reasoningTokens: float | None = None  # noqa: N815
+    inputTokens: Safe = 0  # noqa: N815
+    outputTokens: Safe | UnsetType = UNSET  # noqa: N815
+    cacheReadTokens: Safe = 0  # noqa: N815
+    cacheWriteTokens: Safe = 0  # noqa: N815
+    reasoningTokens: Safe = 0  # noqa: N815
 
 
-_USAGE: Final = Typed[UsageWire](UsageWire)
+_decode_usage: Final = msgspec.json.Decoder(UsageWire).decode
+_BUCKETS: Final = (
+    "inputTokens",
+    "outputTokens",
+    "cacheReadTokens",
+    "cacheWriteTokens",
+    "reasoningTokens",
+)
 
 
 def usage_of(raw: Raw | None) -> Usage | None:
     """The buckets of a usage object (projection.md §6); None when it is no object."""
-    wire = None if raw is None else _USAGE.read(raw)
-    if wire is None:
+    if raw is None:
         return None
+    try:
+        wire = _decode_usage(raw)
+    except (DecodeError, RecursionError):
+        return _usage_by_value(parse(str(raw, "utf-8")).value)
     output = wire.outputTokens
+    reported = output is not UNSET and output >= 0
     return Usage(
-        _tokens(wire.inputTokens),
-        _tokens(output),
-        _tokens(wire.cacheReadTokens),
-        _tokens(wire.cacheWriteTokens),
-        _tokens(wire.reasoningTokens),
-        output is not None and math.isfinite(output) and output >= 0,
+        wire.inputTokens,
+        0 if output is UNSET else output,
+        wire.cacheReadTokens,
+        wire.cacheWriteTokens,
+        wire.reasoningTokens,
+        reported,
     )
 
 
-def _tokens(value: float | None) -> int:
-    """A count as an integer; one that is beyond every count (or no number) is 0."""
-    return int(value) if value is not None and -_MAX_TOKENS < value < _MAX_TOKENS else 0
+def _usage_by_value(value: Any) -> Usage | None:
+    """The same of any object: a bucket that is no number, or beyond every count, is 0."""
+    if type(value) is not dict:
+        return None
+    numbers = [float(value[b]) if type(value.get(b)) is Number else None for b in _BUCKETS]
+    uncached, output, read, write, reasoning = (
+        int(n) if n is not None and abs(n) < _MAX_TOKENS else 0 for n in numbers
+    )
+    said = numbers[1]
+    reported = said is not None and math.isfinite(said) and said >= 0
+    return Usage(uncached, output, read, write, reasoning, reported)

@@ -6,6 +6,7 @@ packed row that is not exactly of its form is refused as a whole (its length is 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import accumulate
 from typing import Final, TypeAlias
 
@@ -28,7 +29,7 @@ from operators.events import (
 
 from .blocks import BlockWire, blank, usage_of
 from .rows import NO_QUALITY, Reading, Row
-from .typed import Piece, Safe, Seq, Typed, Wire
+from .typed import Piece, Safe, Seq, Wire, typed
 
 _EVENTS: Final = Shape.CHUNK_EVENTS.value
 _PACKED: Final = Shape.PACKED_ROWS.value
@@ -80,7 +81,7 @@ class BlockEndWire(ChunkWire, tag="block-end"):
     block: Raw
 
     def chunk(self) -> Chunk:
-        block = _BLOCK.read(self.block) or BlockWire()
+        block = _BLOCK(self.block) or BlockWire()
         return BlockEnd(
             self.index,
             self.block,
@@ -117,7 +118,7 @@ ChunkUnion: TypeAlias = (
     | UsageChunkWire
     | FinishWire
 )
-_BLOCK: Final = Typed[BlockWire](BlockWire)
+_BLOCK: Final[Callable[[Raw], BlockWire | None]] = typed(BlockWire)
 
 
 class ChunkData(Wire):

@@ -6,6 +6,7 @@ it stands in the line.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import UNSET, Raw, UnsetType
@@ -28,7 +29,7 @@ from .markers import ReplaceOp
 from .rows import Reading, Row
 from .sources import checkpoint_shape, source_of
 from .streams import facts, read_records
-from .typed import MISSING, Safe, Typed, Wire, given
+from .typed import MISSING, Safe, Wire, given, typed
 
 _LEGACY: Final = Shape.LEGACY_NAMES.value
 _STREAM: Final = Shape.EMBEDDED_STREAM.value
@@ -53,7 +54,7 @@ class UserData(Wire):
     source: Raw = MISSING
 
 
-_USER: Final = Typed[UserData](UserData)
+_USER: Final[Callable[[Raw], UserData | None]] = typed(UserData)
 _KIND_USER: Final = Raw(b'{"kind":"user"}')
 _KIND_CONTEXT: Final = Raw(b'{"kind":"context"}')
 
@@ -99,7 +100,7 @@ def _checkpoint_bit(row: Row, body: UserMessage) -> int:
 
 
 def _user(row: Row, data: Raw, default: Raw | None, steering: bool) -> UserMessage | None:
-    wire = _USER.read(data)
+    wire = _USER(data)
     if wire is None:
         return None
     raw = given(wire.source) or default
@@ -144,8 +145,8 @@ class AssistantData(Wire):
     provenance: Raw = MISSING
 
 
-_ASSISTANT: Final = Typed[AssistantWire](AssistantWire)
-_ROUTE: Final = Typed[RouteWire](RouteWire)
+_ASSISTANT: Final[Callable[[Raw], AssistantWire | None]] = typed(AssistantWire)
+_ROUTE: Final[Callable[[Raw], RouteWire | None]] = typed(RouteWire)
 _NO_ROUTE: Final = RouteWire()
 _NO_STREAM: Final = Stream()
 
@@ -159,9 +160,9 @@ class AssistantRow(Row, tag="assistant/message"):
         if message is None and is_array(data.content):
             message, wire = _wrap_assistant(data, legacy_id(self))
         else:
-            wire = (message is not None and _ASSISTANT.read(message)) or AssistantWire()
+            wire = (message is not None and _ASSISTANT(message)) or AssistantWire()
         route = wire.source or _NO_ROUTE
-        content = block_facts(wire.content)
+        empty, calls, has_text, visible = block_facts(wire.content)
         usage_raw = given(data.usage)
         usage = usage_of(usage_raw)
         stream, bits = None, 0
@@ -175,7 +176,10 @@ class AssistantRow(Row, tag="assistant/message"):
             NULL if message is None else message,
             wire.id,
             wire.content,
-            *content,
+            empty,
+            calls,
+            has_text,
+            visible,
             None if usage is None else usage_raw,
             usage,
             route.provider,
@@ -187,7 +191,7 @@ class AssistantRow(Row, tag="assistant/message"):
 
 
 def _wrap_assistant(data: AssistantData, made: str) -> tuple[Raw, AssistantWire]:
-    route = _ROUTE.read(data.provenance) or _NO_ROUTE
+    route = _ROUTE(data.provenance) or _NO_ROUTE
     source: dict[str, str] = {"kind": "model"}
     if route.provider is not None:
         source["provider"] = route.provider
@@ -213,7 +217,7 @@ class MessageData(Wire):
     message: Raw = MISSING
 
 
-_MESSAGE: Final = Typed[MessageWire](MessageWire)
+_MESSAGE: Final[Callable[[Raw], MessageWire | None]] = typed(MessageWire)
 
 
 class SystemRow(Row, tag="system/message"):
@@ -236,7 +240,7 @@ def _plain(
     """The fields that system and developer messages share, in their order."""
     data = data or MessageData()
     message = given(data.message)
-    wire = (message is not None and _MESSAGE.read(message)) or MessageWire()
+    wire = (message is not None and _MESSAGE(message)) or MessageWire()
     return (
         data.turn,
         data.step,
@@ -244,5 +248,5 @@ def _plain(
         wire.id,
         wire.content,
         source_of(given(wire.source)),
-        block_facts(wire.content).empty,
+        block_facts(wire.content)[0],
     )

@@ -18,7 +18,7 @@ from .identity import canonical_raw, canonical_value, digest
 from .jsontree import parse
 from .rows import Reading, Row
 from .shapes_messages import is_array, legacy_id, wrapped
-from .typed import MISSING, Safe, Typed, Wire, given
+from .typed import MISSING, Safe, Wire, given, lenient
 
 # The wire structs below list their fields in sorted order and are closed: such a struct, written
 # with its content left out, is the canonical JSON of what it was read from (identity.py).
@@ -76,9 +76,6 @@ class OpenData(ResultData, forbid_unknown_fields=False):
 
 _MESSAGE: Final = msgspec.json.Decoder(ResultMessage).decode
 _BLOCKS: Final = msgspec.json.Decoder(list[ResultBlock]).decode
-_OPEN_DATA: Final = Typed[OpenData](OpenData)
-_OPEN_MESSAGE: Final = Typed[OpenMessage](OpenMessage)
-_OPEN_BLOCK: Final = Typed[OpenBlock](OpenBlock)
 _FLAT: Final = Shape.RESULT_FLAT.value
 _WRAPPED: Final = Shape.RESULT_WRAPPED.value
 _DIRECT: Final = Shape.RESULT_DIRECT.value
@@ -123,17 +120,17 @@ class ResultRow(Row, tag="tool/result"):
     def read(self) -> Reading:
         raw = self.data
         node = parse(str(raw, "utf-8")) if len(raw) else None
-        data = None if node is None else _OPEN_DATA.lenient(node)
+        data: OpenData | None = None if node is None else lenient(node, OpenData)
         if node is None or data is None:
             return _flat("", OpenData(), digest(canonical_raw(raw) if len(raw) else b""))
         inner = node.member("message")
-        message = None if inner is None else _OPEN_MESSAGE.lenient(inner)
+        message: OpenMessage | None = None if inner is None else lenient(inner, OpenMessage)
         if inner is None or message is None:
             identity = digest(canonical_value(_without(node.value, "content")))
             return _flat(legacy_id(self), data, identity)
         content = inner.member("content")
         first = content.items()[0] if content is not None and _filled(content.value) else None
-        block = (first and _OPEN_BLOCK.lenient(first)) or OpenBlock()
+        block = (first and lenient(first, OpenBlock)) or OpenBlock()
         bare = node.value
         if not _is_wrapper(message.role, block.type):
             bare = bare | {"message": _without(inner.value, "content")}

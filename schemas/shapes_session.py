@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar, Final
 
 from msgspec import Raw
@@ -22,7 +23,7 @@ from operators.events import (
 
 from .blocks import BlockWire, joined_text, usage_of
 from .rows import Reading, Row
-from .typed import MISSING, Safe, Seq, Typed, Wire, given
+from .typed import MISSING, Safe, Seq, Wire, given, typed
 
 _LEGACY: Final = Shape.LEGACY_NAMES.value
 
@@ -96,7 +97,7 @@ class CompactEndRow(CompactionEndRow, tag="compact/end"):
 
 def _failure(raw: Raw) -> str:
     """The failure text; one that is no string is shown as logged."""
-    text = _TEXT.read(raw)
+    text = _TEXT(raw)
     return str(raw, "utf-8") if text is None else text
 
 
@@ -198,4 +199,4 @@ class OffloadRow(Row, tag="image/offload"):
         return "image/offload", ImageOffload(targets), 0
 
 
-_TEXT: Final = Typed[str](str)
+_TEXT: Final[Callable[[Raw], str | None]] = typed(str)

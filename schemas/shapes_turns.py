@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from msgspec import Raw
@@ -25,7 +26,7 @@ from operators.events import (
 
 from .rows import Reading, Row
 from .streams import facts, read_records, timed
-from .typed import MISSING, Safe, Typed, Wire, given
+from .typed import MISSING, Safe, Wire, given, typed
 
 _STREAM: Final = Shape.EMBEDDED_STREAM.value
 
@@ -85,7 +86,7 @@ class TurnEndData(Wire):
     reason: Raw = MISSING
 
 
-_REASON: Final = Typed[ReasonWire](ReasonWire)
+_REASON: Final[Callable[[Raw], ReasonWire | None]] = typed(ReasonWire)
 
 
 class TurnEndRow(Row, tag="turn/end"):
@@ -94,7 +95,7 @@ class TurnEndRow(Row, tag="turn/end"):
     def read(self) -> Reading:
         data = self.data or TurnEndData()
         detail = given(data.reason)
-        reason = None if detail is None else _REASON.read(detail)
+        reason = None if detail is None else _REASON(detail)
         if reason is None:
             return "turn/end", TurnEnd(data.turn, None, detail), 0
         if reason.kind != "error":

@@ -6,14 +6,14 @@ its shapes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from msgspec import Raw
 
 from operators.events import Checkpoint, Shape, Source
 
-from .typed import Typed, Wire
+from .typed import Wire, typed
 
 FORMS: Final = frozenset({"instructions", "catalog", "snapshot", "notice", "relay", "recall"})
 _USER_BYTES: Final = b'{"kind":"user"}'
@@ -39,7 +39,7 @@ class SourceWire(Wire):
     changes: list[LabelWire | None] | None = None
 
 
-_SOURCE: Final = Typed[SourceWire](SourceWire)
+_SOURCE: Final[Callable[[Raw], SourceWire | None]] = typed(SourceWire)
 
 
 def source_of(raw: Raw | None) -> Source:
@@ -48,7 +48,7 @@ def source_of(raw: Raw | None) -> Source:
         return _NONE
     if len(raw) == len(_USER_BYTES) and bytes(raw) == _USER_BYTES:
         return _USER
-    wire = _SOURCE.read(raw)
+    wire = _SOURCE(raw)
     if wire is None:
         return Source(raw)
     kind = wire.kind or ""

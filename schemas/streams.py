@@ -6,7 +6,7 @@ a run stay opaque until somebody asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias
 
 from msgspec import Raw
@@ -22,7 +22,7 @@ from .chunks import (
     UsageChunkWire,
     run_times,
 )
-from .typed import Piece, Safe, Typed, Wire, given
+from .typed import Piece, Safe, Wire, given, typed
 
 _NONE: Final = Raw(b"[]")
 _TEXT_DELTAS: Final = (TextDeltaWire, ReasoningDeltaWire)
@@ -59,14 +59,14 @@ class ChunkRecord(Wire, tag_field="type", tag="chunk"):
 RunRecord: TypeAlias = TextRecord | ReasoningRecord | ToolRecord
 Records: TypeAlias = list[TextRecord | ReasoningRecord | ToolRecord | ChunkRecord | None]
 
-_RECORDS: Final = Typed[Records](Records)
-_TEXTS: Final = Typed[list[Piece]](list[Piece])
-_STEPS: Final = Typed[list[Safe]](list[Safe])
+_RECORDS: Final[Callable[[Raw], Records | None]] = typed(Records)
+_TEXTS: Final[Callable[[Raw], list[Piece] | None]] = typed(list[Piece])
+_STEPS: Final[Callable[[Raw], list[Safe] | None]] = typed(list[Safe])
 
 
 def read_records(raw: Raw | None) -> Records | None:
     """The records of a ``stream``; None when it is no list. An unreadable record is None."""
-    return None if raw is None else _RECORDS.read(raw)
+    return None if raw is None else _RECORDS(raw)
 
 
 def facts(records: Records) -> Stream:
@@ -130,10 +130,10 @@ def _run(record: RunRecord) -> Run | None:
 
 
 def _pieces(record: RunRecord) -> list[Piece]:
-    return _TEXTS.read(record.args if isinstance(record, ToolRecord) else record.texts) or []
+    return _TEXTS(record.args if isinstance(record, ToolRecord) else record.texts) or []
 
 
 def _times(record: RunRecord, count: int) -> tuple[int | None, ...]:
     """The times of ``count`` members; None where ``dt`` does not say."""
-    known = run_times(record.time0, (_STEPS.read(record.dt) or [])[: count - 1])
+    known = run_times(record.time0, (_STEPS(record.dt) or [])[: count - 1])
     return known + (None,) * (count - len(known))

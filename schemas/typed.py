@@ -15,10 +15,8 @@ from typing import (
     Annotated,
     Any,
     Final,
-    Generic,
     Literal,
     TypeAlias,
-    TypeVar,
     Union,
     get_args,
     get_origin,
@@ -35,7 +33,6 @@ Seq: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
 Safe: TypeAlias = Annotated[int, Meta(ge=-MAX_SEQ, le=MAX_SEQ)]
 #: A piece of streamed text: an unpaired surrogate half is kept, its other half may come next.
 Piece: TypeAlias = Annotated[str, Meta(extra={"halves": True})]
-T = TypeVar("T")
 
 
 #: A `Raw` field that the text does not have. (`Raw | None` does not work: msgspec then takes null
@@ -60,25 +57,26 @@ BAD: Final = _Bad()
 _Reader: TypeAlias = Callable[[Node], Any]
 
 
-class Typed(Generic[T]):
-    """One type, read from opaque JSON that is a part of an accepted line."""
+def typed(type_: Any) -> Callable[[Raw], Any]:
+    """A reader of one type from opaque JSON that is a part of an accepted line.
 
-    __slots__ = ("_decode", "_type")
+    It gives None when even the lenient reading finds no such value, or the text is empty.
+    """
+    decode = msgspec.json.Decoder(type_).decode
 
-    def __init__(self, type_: Any) -> None:
-        self._type = type_
-        self._decode: Callable[[Raw], T] = msgspec.json.Decoder(type_).decode
-
-    def read(self, raw: Raw) -> T | None:
-        """The value, or None when even the lenient reading finds none (or the text is empty)."""
+    def read(raw: Raw) -> Any:
         try:
-            return self._decode(raw)
+            return decode(raw)
         except (DecodeError, RecursionError):
-            return self.lenient(parse(str(raw, "utf-8"))) if len(raw) else None
+            return lenient(parse(str(raw, "utf-8")), type_) if len(raw) else None
 
-    def lenient(self, node: Node) -> T | None:
-        value = coerce(node, self._type)
-        return None if value is BAD else value
+    return read
+
+
+def lenient(node: Node, type_: Any) -> Any:
+    """``node`` as ``type_``, or None."""
+    value = coerce(node, type_)
+    return None if value is BAD else value
 
 
 def coerce(node: Node, type_: Any) -> Any:

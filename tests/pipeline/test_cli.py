@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ NOWHERE = ("--bootstrap", "127.0.0.1:1", "--client-option", "bootstrap_timeout_m
 
 
 @pytest.fixture(autouse=True)
-def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder of its own, and nothing of ours in the environment."""
     monkeypatch.chdir(tmp_path)
     for name in [name for name in os.environ if name.startswith("FOLDSTREAM_")]:
@@ -301,12 +300,11 @@ def test_up_ingests_a_folder_of_plain_logs(
 # --- as a process ---------------------------------------------------------------------------------
 
 
-def process(*argv: object, **options: Any) -> subprocess.Popen[bytes]:
+def process(*argv: object, stdin: Any = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pipeline.cli", *map(str, argv)]
-    root = Path(cli.__file__).parents[1]
-    environ = {**os.environ, "PYTHONPATH": str(root)}
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "stdin": subprocess.DEVNULL}
-    return subprocess.Popen(command, env=environ, **pipes | options)
+    environ = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environ, stdin=stdin, stdout=pipe, stderr=pipe)
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:

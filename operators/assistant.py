@@ -49,7 +49,7 @@ def take_text(step: Step, chunk: TextDelta, seq: int, time: int | None, out: Out
         changed = step.token(time)
     if not block.nonblank and not is_blank(text):
         changed |= _see(step, block, seq, time)
-    return _append(step, block, chunk.index, seq, seq, time, text, out, changed)
+    return _append(step, block, seq, seq, time, text, out, changed)
 
 
 def take_call(step: Step, chunk: ToolDelta, seq: int, time: int | None, out: Out) -> bool:
@@ -58,7 +58,7 @@ def take_call(step: Step, chunk: ToolDelta, seq: int, time: int | None, out: Out
         changed = step.token(time)
     if not chunk.arguments:
         return changed
-    return _append(step, block, chunk.index, seq, seq, time, chunk.arguments, out, changed)
+    return _append(step, block, seq, seq, time, chunk.arguments, out, changed)
 
 
 def take_start(step: Step, chunk: BlockStart, seq: int, time: int | None, out: Out) -> bool:
@@ -107,7 +107,7 @@ def take_run(step: Step, run: Run, seq: int, out: Out, spread: bool = True) -> b
     if not joined:
         return changed
     last = seq + len(run.texts) - 1 if spread else seq
-    return _append(step, block, run.index, seq, last, run.times[-1], joined, out, changed)
+    return _append(step, block, seq, last, run.times[-1], joined, out, changed)
 
 
 TAKES: dict[type, Callable[[Step, Any, int, int | None, Out], bool]] = {
@@ -150,6 +150,7 @@ def _reopen(step: Step, index: int, block: Block) -> Block:
     text = final.get("arguments" if block.type == "tool-call" else "text")
     opened = step.new_block(index, block.type)
     opened.id, opened.name, opened.nonblank = block.id, block.name, block.nonblank
+    opened.position = block.position
     if isinstance(text, str) and text:
         opened.append(text)
     opened.published, opened.published_hold = opened.size, opened.hold
@@ -171,7 +172,6 @@ def _call_block(
 def _append(
     step: Step,
     block: Block,
-    index: int,
     seq: int,
     last_seq: int,
     time: int | None,
@@ -190,7 +190,16 @@ def _append(
         key = f"assistant:{step.row}"
         out.grow(
             Growth(
-                key, step.turn, step.step, index, block.type, offset, seq, last_seq, time, [text]
+                key,
+                step.turn,
+                step.step,
+                block.position,
+                block.type,
+                offset,
+                seq,
+                last_seq,
+                time,
+                [text],
             )
         )
     return False

@@ -226,7 +226,8 @@ class TranscriptRow(Struct, frozen=True, gc=False):
 
 
 class PartialText(Struct, frozen=True, gc=False):
-    """Text that only lengthens an open block; ``offset`` in code points, ``seq`` = ``last_seq``."""
+    """Text that only lengthens an open block; ``block`` is its place in the row's ``blocks``,
+    ``offset`` in code points, ``seq`` = ``last_seq``."""
 
     session: str | None
     epoch: int

@@ -39,6 +39,7 @@ class Block(msgspec.Struct):
     size: int = 0
     hold: str = ""
     nonblank: bool = False
+    position: int = 0  #: among the blocks of its row, as published last
     published: int = 0  #: size and hold when its row was published last
     published_hold: str = ""
 
@@ -141,7 +142,9 @@ class Step(msgspec.Struct):
         """The row is published as it stands. What comes after only lengthens open text, until it is
         published again: so the published form is the blocks cut to their size of now."""
         self.unsent, self.rev = 0, rev
-        for block in self.blocks.values():
+        for position, index in enumerate(sorted(self.blocks)):
+            block = self.blocks[index]
+            block.position = position
             if block.final is None:
                 block.published, block.published_hold = block.size, block.hold
 

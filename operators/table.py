@@ -55,8 +55,8 @@ class Table(Generic[V]):
             self.rows = self.rows.delete(key)
             self.dirty.add(key >> SHIFT)
 
-    def segment(self, number: int) -> list[tuple[int, V]]:
+    def segment(self, number: int) -> list[V]:
         """The records of one segment, by key; empty when all are gone."""
         first = number << SHIFT
-        found = ((key, self.rows.get(key)) for key in range(first, first + (1 << SHIFT)))
-        return [(key, value) for key, value in found if value is not None]
+        found = (self.rows.get(key) for key in range(first, first + (1 << SHIFT)))
+        return [value for value in found if value is not None]

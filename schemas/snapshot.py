@@ -5,7 +5,7 @@ things are cut into segments of neighbouring seqs: small ones ride inside the he
 grow past ``INLINE`` bytes, then the largest are saved apart. A segment is saved again only when
 something in it changed, so what a batch saves does not grow with the session.
 
-Opaque JSON is inlined as it is, so nothing is parsed and written again. Indexes are not saved;
+Opaque JSON is kept to the byte (``opaque.py``). Indexes are not saved;
 ``load`` builds them from the records.
 """
 
@@ -32,8 +32,8 @@ from operators.tools import Announcement, Tool
 from operators.totals import Clock
 from operators.turns import Turn
 
-from .nullable import reader_of
-from .snapshot_parts import load_step, load_surface, pieces_of, save_step, save_surface
+from .opaque import reader_of, writer_of
+from .snapshot_parts import load_steps, load_surface, pieces_of, save_steps, save_surface
 
 __all__ = ["HEAD", "SnapshotError", "load", "save"]
 
@@ -95,6 +95,9 @@ _TABLES: dict[str, type] = {
     "m": Summary,
     "k": Command,
 }
+_WRITERS: dict[str, Callable[[list[Any]], bytes]] = {
+    letter: writer_of(record) for letter, record in _TABLES.items()
+}
 _READERS: dict[str, Callable[[bytes], list[Any]]] = {
     letter: reader_of(record) for letter, record in _TABLES.items()
 }
@@ -154,7 +157,7 @@ def _changed_segments(session: Session) -> Iterator[tuple[str, bytes | None]]:
     for letter, table in _tables(session).items():
         for number in table.dirty:
             rows = table.segment(number)
-            yield f"{letter}{number}", _encode([row for _, row in rows]) if rows else None
+            yield f"{letter}{number}", _WRITERS[letter](rows) if rows else None
         table.dirty.clear()
     for number in session.surface.dirty:
         nodes = session.surface.segments.get(number)
@@ -167,8 +170,8 @@ def _changed_steps(session: Session) -> Iterator[tuple[str, bytes | None]]:
     table = session.steps.table
     for number in table.dirty:
         rows = table.segment(number)
-        yield f"p{number}", _encode([save_step(step) for _, step in rows]) if rows else None
-        wanted = {name: text for _, step in rows for name, text in pieces_of(step)}
+        yield f"p{number}", save_steps(rows) if rows else None
+        wanted = {name: text for step in rows for name, text in pieces_of(step)}
         held = session.segments.pieces.get(number, frozenset())
         for name in sorted(held - wanted.keys()):
             yield name, None
@@ -317,7 +320,7 @@ def _load_segment(session: Session, name: str, value: bytes, all_: Mapping[str, 
     if letter == "s":
         load_surface(session.surface, number, value)
     elif letter == "p":
-        for step in load_step(value, all_):
+        for step in load_steps(value, all_):
             session.steps.table.rows = session.steps.table.rows.set(step.key, step)
     else:
         table = _tables(session)[letter]

@@ -12,7 +12,7 @@ from operators.steps import Block, Step
 from operators.surface import Node, Surface
 from operators.table import SHIFT
 
-from .nullable import reader_of
+from .opaque import reader_of, writer_of
 
 _TYPES = {
     "u": "user/message",
@@ -21,7 +21,6 @@ _TYPES = {
     "s": "system/message",
     "d": "developer/message",
 }
-_encode = msgspec.json.Encoder().encode
 _LETTERS = {name: letter for letter, name in _TYPES.items()}
 
 
@@ -71,21 +70,27 @@ class _Block(msgspec.Struct, array_like=True):
     size: int
     hold: int
     nonblank: bool
+    position: int
 
 
 class _Step(msgspec.Struct):
     step: Step
-    blocks: list[msgspec.Raw]
+    blocks: list[_Block]
 
 
-_read_block = reader_of(_Block)
+_write_steps = writer_of(_Step)
 _read_steps = reader_of(_Step)
 
 
-def save_step(step: Step) -> _Step:
+def save_steps(steps: list[Step]) -> bytes:
+    """The steps of one segment, without their sealed text."""
+    return _write_steps([_save_step(step) for step in steps])
+
+
+def _save_step(step: Step) -> _Step:
     return _Step(
         msgspec.structs.replace(step, blocks={}),
-        [msgspec.Raw(_encode([_save_block(*item)])) for item in step.blocks.items()],
+        [_save_block(index, block) for index, block in step.blocks.items()],
     )
 
 
@@ -104,6 +109,7 @@ def _save_block(index: int, block: Block) -> _Block:
         block.size,
         ord(block.hold) if block.hold else 0,
         block.nonblank,
+        block.position,
     )
 
 
@@ -118,12 +124,12 @@ def _piece(key: int, number: int, at: int) -> str:
     return f"x{key >> SHIFT}.{key}.{number}.{at}"
 
 
-def load_step(value: bytes, segments: Mapping[str, bytes]) -> list[Step]:
+def load_steps(value: bytes, segments: Mapping[str, bytes]) -> list[Step]:
     """The steps of one segment, with their sealed text from ``segments``."""
     steps = []
     for saved in _read_steps(value):
         step = saved.step
-        for (block,) in map(_read_block, saved.blocks):
+        for block in saved.blocks:
             names = (_piece(step.key, block.number, at) for at in range(block.pieces))
             tail = block.tail
             if tail is None:
@@ -139,6 +145,7 @@ def load_step(value: bytes, segments: Mapping[str, bytes]) -> list[Step]:
                 block.size,
                 chr(block.hold) if block.hold else "",
                 block.nonblank,
+                block.position,
             )
         steps.append(step)
     return steps

@@ -6,9 +6,11 @@ as slices of the line); everything else is the exact reader's (projection.md §2
 
 from __future__ import annotations
 
-from operators.events import Line
+from operators.events import Fault, Line
 
 from . import exact, fast
+from .codec import decode_session_line
+from .errors import Refusal
 
 
 def read_line(line: bytes, seq: int | None = None) -> Line:
@@ -20,3 +22,16 @@ def read_line(line: bytes, seq: int | None = None) -> Line:
     """
     found = fast.read(line, seq)
     return exact.read(line, seq) if found is None else found
+
+
+def read_value(value: bytes | None) -> Line:
+    """An input record's value: the line's JSON, or Avro ``SessionLine`` in either framing
+    (streams.md §1). A tombstone or an empty value is ``not-json``."""
+    if not value:
+        return Fault("not-json", "the record has no value: a session log line was expected")
+    if value[:1] == b"{":
+        return read_line(value)
+    if value[:1] not in (b"\xc3", b"\x00"):
+        return read_line(value)
+    line = decode_session_line(value)
+    return Fault(line.reason, line.message) if isinstance(line, Refusal) else read_line(line)

@@ -27,9 +27,10 @@ def run(options: Options) -> Iterable[Figure]:
         ("partial", c.PartialText),
         ("overview", c.SessionOverview),
     ):
-        some = [change for change in made if isinstance(change, kind)][: options.scaled(4_000)]
+        some = [change for change in made if isinstance(change, kind)]
         if some:
-            yield from _of_kind(name, some, options)
+            count = options.scaled(4_000)
+            yield from _of_kind(name, (some * (count // len(some) + 1))[:count], options)
 
 
 def _of_kind(name: str, some: Sequence[Change], options: Options) -> Iterable[Figure]:

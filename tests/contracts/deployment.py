@@ -1,4 +1,4 @@
-"""What a contract test needs of either implementation: a fresh deployment, its ends by the dozen."""
+"""What a contract test needs of either implementation: a fresh deployment and its ends."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worker over topics in memory: exact after every kind of trouble, at every point of a batch."""
+"""The worker over topics in memory: exact after any trouble, at every point of a batch."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
 from pipeline.loop import Ends, Worker
 from pipeline.memory_ends import MemoryReader, MemoryStore
+from pipeline.ports import Transaction
 from pipeline.simulate import fleet
 from pipeline.state import States
 from pipeline.wiring import wire
@@ -101,7 +102,7 @@ def test_a_fenced_producer_drops_all_it_holds_and_goes_on(world: World) -> None:
 
 def test_a_second_worker_under_the_same_name_stops_one_of_them(world: World) -> None:
     class Twin(TroubledSink):
-        def begin(self):  # type: ignore[no-untyped-def]
+        def begin(self) -> Transaction:
             world.sink().open()
             return super().begin()
 
@@ -111,7 +112,7 @@ def test_a_second_worker_under_the_same_name_stops_one_of_them(world: World) -> 
 
 def test_the_budget_ends_with_a_remedy(world: World) -> None:
     class Away(TroubledSink):
-        def begin(self):  # type: ignore[no-untyped-def]
+        def begin(self) -> Transaction:
             raise Retriable("no broker answers")
 
     with pytest.raises(Fatal, match=r"nothing could be committed for \d+ s: no broker answers"):

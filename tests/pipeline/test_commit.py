@@ -1,0 +1,102 @@
+"""The commit procedure: its order, and what a crash between any two of its lines leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.batch import fold_batch
+from pipeline.commit import Folded, deliver
+from pipeline.memory_ends import MemoryStore
+from pipeline.ports import Polled
+from pipeline.simulate import simulate
+from pipeline.state import States
+from tests.pipeline.world import TroubledSink, World
+
+SESSION = "sim-00000021"
+
+
+class CrashError(Exception):
+    pass
+
+
+class Batch:
+    """One polled and folded batch, ready to deliver."""
+
+    def __init__(self) -> None:
+        self.world = World(partitions=1)
+        self.world.feed((SESSION, line) for line in simulate(21, events=30).lines)
+        self.source = self.world.source(10_000)
+        self.source.poll(0)
+        self.source.start(0, None)
+        polled: Polled = self.source.poll(0)
+        self.sink = TroubledSink(self.world.sink())
+        self.sink.open()
+        self.states = States(MemoryStore())
+        records = polled.records[0]
+        result = fold_batch(records, self.states.of(0))
+        self.folded = Folded({0: result}, {0: records[-1].offset + 1}, polled.member)
+
+    def published(self) -> int:
+        return len(self.world.read("overview"))
+
+    def committed(self) -> int | None:
+        return self.source.committed([0])[0]
+
+    def merged(self) -> bool:
+        return self.states.get(0, SESSION) is not None
+
+
+def test_the_order_of_the_calls() -> None:
+    batch = Batch()
+    sends = len(batch.folded.results[0].outputs)
+    deliver(batch.folded, batch.sink, batch.states)
+    assert batch.sink.calls == [
+        "open",
+        "begin",
+        *["send"] * sends,
+        "send_offsets",
+        "flush",
+        "commit",
+    ]
+    assert (batch.published(), batch.committed(), batch.merged()) == (
+        1,
+        batch.folded.nexts[0],
+        True,
+    )
+
+
+@pytest.mark.parametrize("line", range(1, 7))
+def test_a_crash_before_a_line(line: int) -> None:
+    """Up to line 5 nothing is published; before line 6 all of it is; merged is neither."""
+    batch = Batch()
+
+    def step(n: int) -> None:
+        if n == line:
+            raise CrashError
+
+    with pytest.raises(CrashError):
+        deliver(batch.folded, batch.sink, batch.states, step)
+    batch.sink.abandon()
+    batch.sink.open()
+    landed = line == 6
+    assert batch.published() == (1 if landed else 0)
+    assert batch.committed() == (batch.folded.nexts[0] if landed else None)
+    assert not batch.merged()
+
+
+def test_every_line_is_stepped_once() -> None:
+    batch = Batch()
+    steps: list[int] = []
+    deliver(batch.folded, batch.sink, batch.states, steps.append)
+    assert steps == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_passed_generation_publishes_nothing() -> None:
+    batch = Batch()
+    batch.world.source().poll(0)  # a second member joins: the generation of our poll has passed
+    with pytest.raises(Exception, match="generation"):
+        deliver(batch.folded, batch.sink, batch.states)
+    batch.sink.abandon()
+    batch.sink.open()
+    assert batch.published() == 0
+    assert not batch.merged()

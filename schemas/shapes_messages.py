@@ -19,7 +19,6 @@ from operators.events import (
     LogOnly,
     Shape,
     Source,
-    Stream,
     SystemMessage,
     UserMessage,
 )
@@ -28,7 +27,7 @@ from .blocks import block_facts, usage_of
 from .markers import ReplaceOp
 from .rows import Reading, Row
 from .sources import checkpoint_shape, source_of
-from .streams import facts, read_records
+from .streams import EMPTY, stream_of
 from .typed import MISSING, Safe, Wire, given, typed
 
 _LEGACY: Final = Shape.LEGACY_NAMES.value
@@ -148,7 +147,6 @@ class AssistantData(Wire):
 _ASSISTANT: Final[Callable[[Raw], AssistantWire | None]] = typed(AssistantWire)
 _ROUTE: Final[Callable[[Raw], RouteWire | None]] = typed(RouteWire)
 _NO_ROUTE: Final = RouteWire()
-_NO_STREAM: Final = Stream()
 
 
 class AssistantRow(Row, tag="assistant/message"):
@@ -165,11 +163,8 @@ class AssistantRow(Row, tag="assistant/message"):
         empty, calls, has_text, visible = block_facts(wire.content)
         usage_raw = given(data.usage)
         usage = usage_of(usage_raw)
-        stream, bits = None, 0
-        records = read_records(given(data.stream))
-        if records is not None:
-            stream = facts(records) if records else _NO_STREAM
-            bits = _STREAM if records else 0
+        stream = None if data.stream is MISSING else stream_of(data.stream, usage_raw, usage)
+        bits = 0 if stream is None or stream is EMPTY else _STREAM
         body = AssistantMessage(
             data.turn,
             data.step,

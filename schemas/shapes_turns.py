@@ -18,14 +18,13 @@ from operators.events import (
     Shape,
     StepEnd,
     StepStart,
-    Stream,
     ToolCall,
     TurnEnd,
     TurnStart,
 )
 
 from .rows import Reading, Row
-from .streams import facts, read_records, timed
+from .streams import EMPTY, stream_of, timed
 from .typed import MISSING, Safe, Wire, given, typed
 
 _STREAM: Final = Shape.EMBEDDED_STREAM.value
@@ -119,10 +118,10 @@ class AttemptRow(Row, tag="assistant/attempt"):
 
     def read(self) -> Reading:
         data = self.data or AttemptData()
-        records = read_records(given(data.stream))
-        if not records:
-            return "assistant/attempt", AssistantAttempt(data.turn, data.step, (), Stream()), 0
-        body = AssistantAttempt(data.turn, data.step, tuple(timed(records)), facts(records))
+        stream = stream_of(data.stream)
+        if stream is None or stream is EMPTY:
+            return "assistant/attempt", AssistantAttempt(data.turn, data.step, (), EMPTY), 0
+        body = AssistantAttempt(data.turn, data.step, tuple(timed(data.stream)), stream)
         return "assistant/attempt", body, _STREAM
 
 

@@ -1,7 +1,7 @@
 """Embedded streams (session-log.md §1.6): the records of an attempt, the facts of a message.
 
-A message's stream can hold thousands of deltas of which the fold needs two facts, so the pieces of
-a run stay opaque until somebody asks for them.
+A message's stream can hold thousands of deltas of which the fold needs two facts, so for those the
+pieces of a run stay opaque, and of a chunk only what makes a token or a sample is read.
 """
 
 from __future__ import annotations
@@ -11,21 +11,14 @@ from typing import Final, TypeAlias
 
 from msgspec import Raw
 
-from operators.events import Run, Stream, Timed
+from operators.events import Run, Stream, Timed, Usage
 
 from .blocks import usage_of
-from .chunks import (
-    ChunkUnion,
-    ReasoningDeltaWire,
-    TextDeltaWire,
-    ToolDeltaWire,
-    UsageChunkWire,
-    run_times,
-)
+from .chunks import ChunkUnion, run_times
 from .typed import Piece, Safe, Wire, given, typed
 
 _NONE: Final = Raw(b"[]")
-_TEXT_DELTAS: Final = (TextDeltaWire, ReasoningDeltaWire)
+_QUOTE: Final = 0x22
 
 
 class TextRecord(Wire, tag_field="type", tag="text-chunks"):
@@ -59,37 +52,88 @@ class ChunkRecord(Wire, tag_field="type", tag="chunk"):
 RunRecord: TypeAlias = TextRecord | ReasoningRecord | ToolRecord
 Records: TypeAlias = list[TextRecord | ReasoningRecord | ToolRecord | ChunkRecord | None]
 
-_RECORDS: Final[Callable[[Raw], Records | None]] = typed(Records)
-_TEXTS: Final[Callable[[Raw], list[Piece] | None]] = typed(list[Piece])
-_STEPS: Final[Callable[[Raw], list[Safe] | None]] = typed(list[Safe])
+
+# What is left of a chunk when only tokens and samples matter.
 
 
-def read_records(raw: Raw | None) -> Records | None:
-    """The records of a ``stream``; None when it is no list. An unreadable record is None."""
-    return None if raw is None else _RECORDS(raw)
+class DeltaFact(Wire, tag_field="type", tag="text-delta"):
+    text: Piece = ""
 
 
-def facts(records: Records) -> Stream:
-    """First token time and last usage sample."""
+class ReasoningFact(Wire, tag_field="type", tag="reasoning-delta"):
+    text: Piece = ""
+
+
+class ToolFact(Wire, tag_field="type", tag="tool-call-delta"):
+    name: str | None = None
+    argumentsDelta: Piece = ""  # noqa: N815
+
+
+class UsageFact(Wire, tag_field="type", tag="usage"):
+    usage: Raw = _NONE
+
+
+class StartFact(Wire, tag_field="type", tag="block-start"):
+    pass
+
+
+class EndFact(Wire, tag_field="type", tag="block-end"):
+    pass
+
+
+class FinishFact(Wire, tag_field="type", tag="finish"):
+    pass
+
+
+ChunkFact: TypeAlias = (
+    DeltaFact | ReasoningFact | ToolFact | UsageFact | StartFact | EndFact | FinishFact
+)
+
+
+class ChunkFactRecord(Wire, tag_field="type", tag="chunk"):
+    time: Safe | None = None
+    chunk: ChunkFact | None = None
+
+
+Facts: TypeAlias = list[TextRecord | ReasoningRecord | ToolRecord | ChunkFactRecord | None]
+
+_read_records: Final[Callable[[Raw], Records | None]] = typed(Records)
+_read_facts: Final[Callable[[Raw], Facts | None]] = typed(Facts)
+_read_texts: Final[Callable[[Raw], list[str] | None]] = typed(list[Piece])
+_read_steps: Final[Callable[[Raw], list[int] | None]] = typed(list[Safe])
+
+
+def stream_of(raw: Raw, own: Raw | None = None, sample: Usage | None = None) -> Stream | None:
+    """First token time and last usage sample of a ``stream``; None when it is no list.
+
+    ``own`` and ``sample`` are the message's usage, read already: as a rule the stream's last one
+    is the same text.
+    """
+    records = _read_facts(raw)
+    if not records:
+        return None if records is None else EMPTY
     first: tuple[int | None] | None = None
     usage_raw: Raw | None = None
     for record in records:
-        if isinstance(record, ChunkRecord):
+        if type(record) is ChunkFactRecord:
             chunk = record.chunk
-            if type(chunk) is UsageChunkWire:
+            if type(chunk) is UsageFact:
                 usage_raw = given(chunk.usage) or usage_raw
             elif first is None and _is_token(chunk):
                 first = (record.time,)
         elif first is None and record is not None:
-            first = _first_token(record)
+            first = _first_token(record)  # type: ignore[arg-type]
     time = None if first is None else first[0]
-    usage = usage_of(usage_raw)
+    usage = sample if usage_raw is not None and usage_raw == own else usage_of(usage_raw)
     return Stream(time) if usage is None else Stream(time, usage_raw, usage)
 
 
-def timed(records: Records) -> Iterator[Timed]:
-    """The records as the fold takes them; unreadable ones left out."""
-    for record in records:
+EMPTY: Final = Stream()
+
+
+def timed(raw: Raw) -> Iterator[Timed]:
+    """The records of a ``stream`` as the fold takes them; unreadable ones are left out."""
+    for record in _read_records(raw) or ():
         if record is None:
             continue
         if not isinstance(record, ChunkRecord):
@@ -100,26 +144,28 @@ def timed(records: Records) -> Iterator[Timed]:
             yield Timed(record.time, record.chunk.chunk())
 
 
-def _is_token(chunk: ChunkUnion | None) -> bool:
+def _is_token(chunk: ChunkFact | None) -> bool:
     """A delta that makes a first token (readers.md §2)."""
-    if isinstance(chunk, _TEXT_DELTAS):
-        return chunk.text != ""
-    return isinstance(chunk, ToolDeltaWire) and (
-        chunk.argumentsDelta != "" or chunk.name is not None
-    )
+    kind = type(chunk)
+    if kind is DeltaFact or kind is ReasoningFact:
+        return chunk.text != ""  # type: ignore[union-attr]
+    return isinstance(chunk, ToolFact) and (chunk.argumentsDelta != "" or chunk.name is not None)
 
 
 def _first_token(record: RunRecord) -> tuple[int | None] | None:
     """The time of the run's first token, in a tuple; None when it has none."""
-    if isinstance(record, ToolRecord) and record.name is not None:
-        return (record.time0,) if _pieces(record) else None
-    pieces = _pieces(record)
-    at = next((k for k, piece in enumerate(pieces) if piece), None)
+    named = type(record) is ToolRecord and record.name is not None
+    raw = record.args if isinstance(record, ToolRecord) else record.texts
+    head = bytes(memoryview(raw)[:3])
+    if len(head) == 3 and head[:2] == b'["' and (named or head[2] != _QUOTE):
+        return (record.time0,)  # its first piece, without reading on
+    pieces = _read_texts(raw) or []
+    at = next((k for k, piece in enumerate(pieces) if piece or named), None)
     return None if at is None else (_times(record, len(pieces))[at],)
 
 
 def _run(record: RunRecord) -> Run | None:
-    pieces = _pieces(record)
+    pieces = _read_texts(record.args if isinstance(record, ToolRecord) else record.texts)
     if not pieces:
         return None
     texts, times = tuple(pieces), _times(record, len(pieces))
@@ -129,11 +175,7 @@ def _run(record: RunRecord) -> Run | None:
     return Run(record.index, kind, texts, times)
 
 
-def _pieces(record: RunRecord) -> list[Piece]:
-    return _TEXTS(record.args if isinstance(record, ToolRecord) else record.texts) or []
-
-
 def _times(record: RunRecord, count: int) -> tuple[int | None, ...]:
     """The times of ``count`` members; None where ``dt`` does not say."""
-    known = run_times(record.time0, (_STEPS(record.dt) or [])[: count - 1])
+    known = run_times(record.time0, (_read_steps(record.dt) or [])[: count - 1])
     return known + (None,) * (count - len(known))

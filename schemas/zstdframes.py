@@ -138,10 +138,8 @@ def _decode(file: BinaryIO, frame: Frame) -> Iterator[bytes]:
             if piece:
                 yield piece
             block = None if last else _block_size(file, at, frame.offset)
-            # Behind the last complete block: nothing, a cut one, or four bytes of checksum.
+            # Behind the last block stand the four bytes of a checksum, if anything.
             step, last = (frame.end - at, True) if block is None else block
-            if frame.torn and at + step > frame.end:
-                return
     except zstandard.ZstdError as error:
         message = f"frame at byte {frame.offset} failed validation: {error}"
         raise CorruptFrame("frame-corrupt", message, frame.offset) from error

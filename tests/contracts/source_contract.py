@@ -83,6 +83,18 @@ class SourceContract:
         publish(sink, [out(b"y")], {0: 1}, member)
         assert source.committed([0, 1]) == {0: 1, 1: None}
 
+    def test_committed_does_not_look_past_an_open_transaction(self, ends: Deployment) -> None:
+        """Its offsets may yet count: neither the old ones nor none would be right."""
+        ends.append(b"x")
+        source, sink = ends.source(), ends.opened()
+        _, member = take(source, 1)
+        transaction = sink.begin()
+        transaction.send_offsets({0: 1}, member)
+        with pytest.raises(Retriable):
+            source.committed([0])
+        transaction.commit()
+        assert source.committed([0]) == {0: 1}
+
     def test_behind_is_zero_once_all_is_read(self, ends: Deployment) -> None:
         for n in range(4):
             ends.append(b"%d" % n, partition=n % PARTITIONS)

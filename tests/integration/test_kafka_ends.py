@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import TypeVar
 
+import kafka.producer.kafka as producer_module
 import pytest
 from kafka import KafkaProducer
 
@@ -54,7 +57,9 @@ def ends(kafka: str) -> Iterator[Deployment]:
         yield Deployment(
             names,
             lambda: closed_later(
-                lambda: KafkaSource(cluster, SourceSettings(events, names.application))
+                lambda: KafkaSource(
+                    cluster, SourceSettings(events, names.application, call_timeout_s=3.0)
+                )
             ),
             sink,
             lambda: closed_later(lambda: KafkaReader(cluster, stall_s=2.0)),
@@ -67,7 +72,14 @@ class TestKafkaSource(SourceContract):
 
 
 class TestKafkaSink(SinkContract):
-    pass
+    def test_a_collected_producer_does_not_silence_its_successor(self, ends: Deployment) -> None:
+        sink = ends.opened()
+        sink.abandon()
+        gc.collect()
+        silenced = not isinstance(producer_module.log, logging.Logger)
+        sink.open()
+        assert silenced, "kafka-python no longer does that: restore_logger can go"
+        assert isinstance(producer_module.log, logging.Logger)
 
 
 class TestKafkaReader(ReaderContract):

@@ -100,7 +100,7 @@ def test_neither_a_second_pass_nor_a_restart_sends_anything_again(
     log(tmp_path, "z", "session.v4.jsonl.zstd").write_bytes(zstd(turns(session="z")))
     topics.ingest.once([tmp_path])
     before = topics.records()
-    topics.ingest.once([tmp_path])
+    assert topics.ingest.once([tmp_path]).known == 0  # unchanged files are not even read
     counts = topics.start().once([tmp_path])
     assert topics.records() == before
     assert (counts.sent, counts.known) == (0, 14)
@@ -244,6 +244,25 @@ def test_a_corrupt_file_gives_what_can_be_read_and_a_dead_letter(
     assert topics.lines("t") == at(0, turns(session="t"))
     assert [letter.reason for letter in topics.letters()] == ["unreadable"]
     assert (counts.sessions, counts.unreadable, counts.epochs) == (2, 1, 0)
+
+
+def test_a_file_that_broke_later_is_no_new_epoch(tmp_path: Path, topics: Topics) -> None:
+    path, data = log(tmp_path, file="session.v4.jsonl.zstd"), bytearray(zstd(turns(3)))
+    path.write_bytes(data)
+    topics.ingest.once([tmp_path])
+    data[-1] ^= 1
+    path.write_bytes(data)
+    assert topics.ingest.once([tmp_path]).epochs == 0
+    assert topics.start().once([tmp_path]).epochs == 0
+    assert topics.lines() == at(0, turns(3))
+
+
+def test_a_bad_line_between_known_ones_is_not_sent_again(tmp_path: Path, topics: Topics) -> None:
+    lines = [*turns(1), b"?", row(3), row(4, "turn/end")]
+    log(tmp_path).write_bytes(raw(lines))
+    topics.ingest.once([tmp_path])
+    topics.start().once([tmp_path])
+    assert topics.lines() == at(0, lines)
 
 
 def test_unreadable_things_are_dead_letters_and_nothing_is_waited_for(

@@ -234,6 +234,13 @@ def test_a_line_above_the_limit_is_reported_and_the_next_are_read() -> None:
     assert raw(lines)[damage.offset : damage.end] == long
 
 
+def test_a_line_above_the_limit_in_a_torn_tail() -> None:
+    whole = raw(turns(1))
+    _, log = opened(whole + raw([b"?", row(3, data="x" * 500), row(4)]), max_line_bytes=200)
+    assert codes(log) == ["too-large", "tail-dropped"]
+    assert log.end == len(whole)
+
+
 def test_a_line_above_the_limit_is_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(jsonl, "CHUNK", 4096)
     file = io.BytesIO(raw([header(), row(0, data="x" * 8_000_000), row(1, "turn/end")]))

@@ -135,7 +135,11 @@ class ChunkRow(Row, tag="assistant/chunk"):
         if data is None:
             return "assistant/chunk", AssistantChunk(None, None, OtherChunk("")), _EVENTS
         wire = data.chunk
-        chunk = OtherChunk("") if wire is None else wire.chunk()
+        chunk: Chunk
+        if type(wire) is TextDeltaWire:  # what nearly every chunk is
+            chunk = TextDelta(wire.index, "text", wire.text)
+        else:
+            chunk = OtherChunk("") if wire is None else wire.chunk()
         return "assistant/chunk", AssistantChunk(data.turn, data.step, chunk), _EVENTS
 
 

@@ -88,9 +88,9 @@ class _Reader:
         return value if value is not None and value >= 0 else None
 
     def _time(self) -> int | None:
-        if "time" not in self.row:
-            return 0 if self.implicit is not None and "seq" not in self.row else None
-        return integer(self.row["time"])
+        time = integer(self.row.get("time"))
+        implied = self.implicit is not None and "seq" not in self.row
+        return (time or 0) if implied else time
 
     def _packed(self, type_: str) -> Line:
         row = coerce(self.node, PACKED[type_])

@@ -8,24 +8,24 @@ events of the same row types, so what this one accepts means what it means there
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Union, cast
+from typing import Any, Final, Union
 
 import msgspec
 from msgspec import UNSET, DecodeError
 from xxhash import xxh3_64_intdigest
 
-from operators.events import Event, Line, Unknown
+from operators.events import APPEND, Event, Line, Marker, SourceList, Unknown
 
 from .chunks import PackedRow, packed_event
 from .jsontree import MAX_DEPTH
 from .markers import marker_of, marker_shape, sources_of
 from .rows import MALFORMED, NO_QUALITY, OpenRow, Row
-from .shapes import EVENTS, PACKED, AnyRow, HeaderRow
+from .shapes import EVENTS, PACKED, HeaderRow
 from .shapes_results import ClosedResultRow
 
 _EVENTS: Final = EVENTS | {"tool/result": ClosedResultRow}
 _ROWS: Any = Union[(HeaderRow, *PACKED.values(), *_EVENTS.values())]
-_decode: Final[Callable[[bytes], AnyRow]] = msgspec.json.Decoder(_ROWS).decode
+_decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_ROWS).decode
 _decode_open: Final = msgspec.json.Decoder(OpenRow).decode
 _OTHERS: Final = frozenset((HeaderRow, *PACKED.values()))
 _KNOWN: Final = frozenset(("session", *PACKED, *EVENTS))
@@ -40,56 +40,66 @@ def read(line: bytes, implicit: int | None) -> Line | None:
         return None
     try:
         row = _decode(line)
-        digest = xxh3_64_intdigest(line)
-        if type(row) not in _OTHERS:
-            return _event(cast(Row, row), implicit, digest)
+        if type(row) in _OTHERS:
+            return _other(row, line, implicit)
+        seq = row.seq
+        if seq is UNSET or not (row.surfaceOp is row.sourceEventSeqs is row.ignorable is UNSET):
+            return _event(row, line, implicit)
+        type_, body, bits = row.read()
     except (DecodeError, RecursionError):
-        return _read_unknown(line, implicit)
-    if isinstance(row, PackedRow):
-        return packed_event(row, implicit, digest)
-    return cast(HeaderRow, row).header(line.strip(), digest, NO_QUALITY)
+        return _unknown(line, implicit)
+    return Event(seq, row.time, type_, body, None, None, xxh3_64_intdigest(line), 1, bits)
 
 
-def _event(row: Row, implicit: int | None, digest: int) -> Event | None:
+def _event(row: Row, line: bytes, implicit: int | None) -> Event | None:
+    """An event whose envelope holds more than seq and time, or less."""
     seq, time = row.seq, row.time
     if seq is UNSET:
         if implicit is None:
             return None
         row.seq = seq = implicit
-        time = 0 if time is UNSET else time
-    at = None if time is UNSET else time
-    if row.surfaceOp is UNSET and row.sourceEventSeqs is UNSET and row.ignorable is UNSET:
-        type_, body, bits = row.read()
-        return Event(seq, at, type_, body, None, None, digest, 1, bits)
-    marker = marker_of(row.surfaceOp)
-    sources, ranges = sources_of(row.sourceEventSeqs)
+        time = time or 0
+    op, seqs = row.surfaceOp, row.sourceEventSeqs
     type_, body, bits = row.read()
-    bits |= ranges | marker_shape(row.surfaceOp)
+    marker: Marker = APPEND
+    if op != "append":
+        marker, bits = marker_of(op), bits | marker_shape(op)
+    sources: SourceList = None
+    if seqs is not UNSET:
+        sources, ranges = sources_of(seqs)
+        bits |= ranges
     quality = MALFORMED if row.ignorable is False else NO_QUALITY
-    return Event(seq, at, type_, body, marker, sources, digest, 1, bits, quality)
+    digest = xxh3_64_intdigest(line)
+    return Event(seq, time, type_, body, marker, sources, digest, 1, bits, quality)
 
 
-def _read_unknown(line: bytes, implicit: int | None) -> Event | None:
+def _other(row: PackedRow | HeaderRow, line: bytes, implicit: int | None) -> Line | None:
+    digest = xxh3_64_intdigest(line)
+    if isinstance(row, PackedRow):
+        return packed_event(row, implicit, digest)
+    return row.header(line.strip(), digest, NO_QUALITY)
+
+
+def _unknown(line: bytes, implicit: int | None) -> Event | None:
     """An unknown type is no reason to be slow."""
     try:
         row = _decode_open(line)
     except (DecodeError, RecursionError):
         return None
+    seq, time = row.seq, row.time
     if row.type in _KNOWN or not row.type:
         return None
-    seq, time = row.seq, row.time
     if seq is UNSET:
         if implicit is None:
             return None
-        seq, time = implicit, 0 if time is UNSET else time
-    at = None if time is UNSET else time
+        seq, time = implicit, time or 0
     digest = xxh3_64_intdigest(line)
     if row.ignorable is True:
-        return Event(seq, at, row.type, Unknown(True), None, None, digest)
+        return Event(seq, time, row.type, Unknown(True), None, None, digest)
     marker = marker_of(row.surfaceOp)
     sources, _ = sources_of(row.sourceEventSeqs)
     quality = MALFORMED if row.ignorable is False else NO_QUALITY
-    return Event(seq, at, row.type, Unknown(False), marker, sources, digest, 1, 0, quality)
+    return Event(seq, time, row.type, Unknown(False), marker, sources, digest, 1, 0, quality)
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""The door in: bytes of one log line or one record value → Event, Header or Fault.
+"""The door in: bytes of one log line or of one record's value → Event, Header or Fault.
 
 Nothing that comes in raises. The fast reader takes what it is sure of (one typed pass, opaque JSON
 as slices of the line); everything else is the exact reader's (projection.md §2, outputs.md).
@@ -6,10 +6,12 @@ as slices of the line); everything else is the exact reader's (projection.md §2
 
 from __future__ import annotations
 
+from xxhash import xxh3_64_intdigest
+
 from operators.events import Fault, Line
 
 from . import exact, fast
-from .codec import decode_session_line
+from .codec import Registry, decode_session_line
 from .errors import Refusal
 
 
@@ -24,14 +26,15 @@ def read_line(line: bytes, seq: int | None = None) -> Line:
     return exact.read(line, seq) if found is None else found
 
 
-def read_value(value: bytes | None) -> Line:
-    """An input record's value: the line's JSON, or Avro ``SessionLine`` in either framing
-    (streams.md §1). A tombstone or an empty value is ``not-json``."""
+def read_value(value: bytes | None, registry: Registry | None = None) -> Line:
+    """The value of a record of ``sessions.events`` (streams.md §1): a JSON line, or an Avro
+    ``SessionLine`` in single-object or, with a ``registry``, registry framing. A record without a
+    value (a tombstone) is no line."""
     if not value:
-        return Fault("not-json", "the record has no value: a session log line was expected")
-    if value[:1] == b"{":
+        return Fault("not-json", "the record has no value")
+    if value.startswith(b"{"):
         return read_line(value)
-    if value[:1] not in (b"\xc3", b"\x00"):
-        return read_line(value)
-    line = decode_session_line(value)
-    return Fault(line.reason, line.message) if isinstance(line, Refusal) else read_line(line)
+    line = decode_session_line(value, registry)
+    if isinstance(line, Refusal):
+        return Fault(line.reason, line.message, None, xxh3_64_intdigest(value))
+    return read_line(line)

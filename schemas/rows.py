@@ -27,7 +27,7 @@ class Row(Wire, tag_field="type"):
     is set; a marker that is present and wrong stands as any that is present."""
 
     seq: Seq | UnsetType = UNSET
-    time: Safe | UnsetType | None = UNSET
+    time: Safe | None = None
     ignorable: bool | UnsetType = UNSET
     surfaceOp: SurfaceOp = UNSET  # noqa: N815
     sourceEventSeqs: SourceSeqs = UNSET  # noqa: N815
@@ -49,7 +49,7 @@ class OpenRow(Wire):
 
     type: str
     seq: Seq | UnsetType = UNSET
-    time: Safe | UnsetType | None = UNSET
+    time: Safe | None = None
     ignorable: bool | UnsetType = UNSET
     surfaceOp: SurfaceOp = UNSET  # noqa: N815
     sourceEventSeqs: SourceSeqs = UNSET  # noqa: N815

@@ -51,9 +51,6 @@ class HeaderRow(Wire, tag_field="type", tag="session"):
         )
 
 
-AnyRow = Row | PackedRow | HeaderRow
-
-
 def _tag(row: type[msgspec.Struct]) -> str:
     return str(row.__struct_config__.tag)
 

@@ -117,8 +117,6 @@ def _read(record: InRecord) -> ReadRecord:
     if epoch is None:
         message = "the header `epoch` is no decimal number from 0 to 2^31 - 1"
         return ReadRecord(record, session, CURRENT, Fault("bad-envelope", message))
-    if record.value is None:
-        return ReadRecord(record, session, epoch, Fault("not-json", "the record has no value"))
     line = read_value(record.value)
     if type(line) is Header and line.session != session:
         message = f"a log header of session {line.session!r} under the key {session!r}"

@@ -61,7 +61,14 @@ class Deployment:
             raise ValueError("kafka-python sends no such record")
         self.producer.send(events, value, key=key, headers=headers, partition=partition)
 
-    def worker(self, instance: str = "1", *, batch: int = 100, at_end: bool = True) -> Running:
+    def worker(
+        self,
+        instance: str = "1",
+        *,
+        batch: int = 100,
+        at_end: bool = True,
+        stop: threading.Event | None = None,
+    ) -> Running:
         return build(
             WorkerSettings(
                 broker=self.bootstrap,
@@ -69,7 +76,7 @@ class Deployment:
                 prefix=self.names.prefix,
                 application=self.names.application,
                 batch_records=batch,
-                stop=self.stop,
+                stop=stop or self.stop,
                 stop_at_end=at_end,
             )
         )
@@ -97,6 +104,19 @@ class Deployment:
 
     def close(self) -> None:
         self.producer.close(timeout=2)
+
+
+class StopAfter:
+    """A tap that stops its worker after so many batches."""
+
+    def __init__(self, batches: int, stop: threading.Event) -> None:
+        self._left = batches
+        self._stop = stop
+
+    def __call__(self, _: object) -> None:
+        self._left -= 1
+        if self._left <= 0:
+            self._stop.set()
 
 
 @pytest.fixture
@@ -132,11 +152,7 @@ def test_a_plain_restart_in_the_middle_is_exact(deployment: Deployment) -> None:
     deployment.feed(LINES)
     for batches in (1, 2, 3):
         running = deployment.worker(batch=60, at_end=False)
-        running.committed.subscribe(
-            lambda _, running=running, wanted=batches: (
-                deployment.stop.set() if running.totals["batches"] >= wanted else None
-            )
-        )
+        running.committed.subscribe(StopAfter(batches, deployment.stop))
         running.run()
         deployment.stop.clear()
     assert deployment.verify().behind > 0
@@ -151,23 +167,13 @@ def test_two_workers_share_six_partitions_and_one_is_restarted(deployment: Deplo
     """The second joins while the first works, is stopped midway and comes back."""
     deployment.feed(LINES[: len(LINES) // 2])
     first = deployment.worker("1", batch=40, at_end=False)
-    second = deployment.worker("2", batch=40, at_end=False)
-    stops = {"2": threading.Event()}
-    second = build(
-        WorkerSettings(
-            broker=deployment.bootstrap,
-            instance="2",
-            prefix=deployment.names.prefix,
-            application=deployment.names.application,
-            batch_records=40,
-            stop=stops["2"],
-        )
-    )
+    stop_second = threading.Event()
+    second = deployment.worker("2", batch=40, at_end=False, stop=stop_second)
     threads = [threading.Thread(target=worker.run) for worker in (first, second)]
     for thread in threads:
         thread.start()
     deployment.feed(LINES[len(LINES) // 2 : -200])
-    stops["2"].set()
+    stop_second.set()
     threads[1].join(60)
     deployment.feed(LINES[-200:])
     again = deployment.worker("2", batch=40)

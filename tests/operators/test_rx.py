@@ -122,8 +122,11 @@ def test_sessions_are_folded_apart_and_come_out_as_they_arise() -> None:
     longest = max(len(lines) for _, lines in sessions)
     mixed = [(name, lines[n]) for n in range(longest) for name, lines in sessions if n < len(lines)]
 
+    def line_of(item: tuple[str, Line]) -> Line:
+        return item[1]
+
     def one(name: str) -> Callable[[Observable[tuple[str, Line]]], Observable[Change]]:
-        return lambda items: items.pipe(ops.map(lambda item: item[1]), fold_session(name))
+        return lambda items: items.pipe(ops.map(line_of), fold_session(name))
 
     alone = {name: iter(by_step(lines, name)) for name, lines in sessions}
     expected = [

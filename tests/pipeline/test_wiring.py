@@ -72,7 +72,7 @@ def test_build_over_memory() -> None:
     for session, line in LINES:
         broker.append("x.events", partition_of(session, 2), session.encode(), line)
     running = build(settings)
-    taps = []
+    taps = list[Folded]()
     running.committed.subscribe(taps.append)
     running.run()
     verdict = verify(MemoryReader(broker), names)

@@ -18,6 +18,7 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from .names import transcript
 from .rowcheck import exact_json, header_faults
 from .torn import SPOOL, Damage, LogLine, Piece, Rows
 from .zstdframes import MAGIC, CorruptFrame, content, frames
@@ -42,6 +43,8 @@ class LogFile:
         self.lines: Generator[LogLine, None, None] = self._read(source)
         self._limit = max_line_bytes
         self._rows = Rows(self.damage)
+        #: The name says that a harness wrote it, so that a missing header means something.
+        self._named = isinstance(source, Path) and transcript(source.name) is not None
         self._raw = False
         self._broken = False
 
@@ -125,7 +128,7 @@ class LogFile:
             else:
                 yield from self._rows.take(piece, number)
         if number == 0 and not self._broken:
-            self.damage.append(Damage("empty", "there is no whole line"))
+            self.damage.append(Damage("empty", "there is no whole line", fatal=self._named))
         self._rows.finish()
 
     def _first(self, piece: Piece) -> Iterator[LogLine]:
@@ -135,10 +138,12 @@ class LogFile:
             self.damage.append(Damage("bom", "a byte order mark before the first line", 1, 0))
         try:
             value = exact_json(piece.raw)
-        except ValueError as error:
+        except ValueError:
             value = None
-            self.damage.append(Damage("header", f"the first line is not JSON: {error}", 1, 0))
         if not isinstance(value, dict) or value.get("type") != "session":
+            if self._named:
+                message = "the first line is no session header"
+                self.damage.append(Damage("header-missing", message, 1, piece.offset))
             yield from self._rows.take(piece, 1)
             return
         self.header = value
@@ -156,7 +161,7 @@ class LogFile:
             self.damage.append(
                 Damage("frame-unterminated", message, number, piece.offset, True, end, True)
             )
-        elif number > 1 and self.header is None and _is_object(piece.raw):
+        elif self.header is None and not self._named and _is_row(piece.raw):
             yield from self._rows.take(piece, number)
         else:
             message = f"the last line ({piece.length} bytes) is not complete"
@@ -173,11 +178,12 @@ def open_log(source: Path | BinaryIO, *, max_line_bytes: int = MAX_LINE_BYTES) -
     return LogFile(source, max_line_bytes)
 
 
-def _is_object(raw: bytes) -> bool:
+def _is_row(raw: bytes) -> bool:
     try:
-        return isinstance(exact_json(raw), dict)
+        value = exact_json(raw)
     except ValueError:
         return False
+    return isinstance(value, dict) and value.get("type") != "session"
 
 
 def _chunks(head: bytes, file: BinaryIO) -> Iterator[tuple[bytes, bool]]:

@@ -30,10 +30,10 @@ class Damage(Struct, frozen=True):
 
     Codes that lose lines: ``unreadable`` ``frame-magic`` ``frame-corrupt`` ``frame-unterminated``
     ``too-large`` ``tail-dropped``. What a crash leaves, never fatal: ``line-torn`` ``frame-torn``
-    ``tail-dropped``. The whole file: ``empty`` ``header`` ``bom`` ``encoding-name``
-    ``frame-header`` ``seed-length`` ``seed-marker`` ``retired-type`` ``compaction-overlap``. The
-    first defective row: ``not-json`` ``not-object`` ``seq-gap`` ``seq-missing`` ``packed-row``
-    ``sources-range`` ``envelope``.
+    ``tail-dropped``. The whole file: ``empty`` and ``header-missing`` (fatal, and said, only where
+    the name is a harness's) ``header`` ``bom`` ``encoding-name`` ``frame-header`` ``seed-length``
+    ``seed-marker`` ``retired-type`` ``compaction-overlap``. The first defective row: ``not-json``
+    ``not-object`` ``seq-gap`` ``seq-missing`` ``packed-row`` ``sources-range`` ``envelope``.
     """
 
     code: str
@@ -83,7 +83,7 @@ class Rows:
         self.end = 0
         self._damage = damage
         self._reported: set[str] = set()
-        self._check = RowCheck(None, self._refused)
+        self._check = RowCheck(None, _unsaid)
         #: Whether defects mean anything: in a harness's log, before the first one.
         self._judging = False
         self._held: _Held | None = None
@@ -158,6 +158,10 @@ class Rows:
         if code not in self._reported:
             self._reported.add(code)
             self._damage.append(Damage(code, message))
+
+
+def _unsaid(code: str, message: str) -> None:
+    """In a file without header nothing is a harness's to refuse."""
 
 
 class _Held:

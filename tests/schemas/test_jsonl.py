@@ -253,19 +253,33 @@ def test_a_line_above_the_limit_is_not_held(monkeypatch: pytest.MonkeyPatch) -> 
     assert peak < 500_000
 
 
-@pytest.mark.parametrize("data", [b"", b'{"type":"session","ver'])
-def test_a_file_without_a_whole_line_is_empty(data: bytes) -> None:
-    got, log = opened(data)
-    assert got == []
-    assert codes(log)[-1] == "empty"
-    assert log.damage[-1].fatal
+@pytest.mark.parametrize("data", [b"", b'{"type":"session","ver', header()])
+def test_a_file_without_a_whole_line_is_empty(tmp_path: Path, data: bytes) -> None:
+    for name, fatal in (("session.v4.jsonl", True), ("log.jsonl", False)):
+        path = tmp_path / name
+        path.write_bytes(data)
+        log = open_log(path)
+        assert list(log.lines) == []
+        assert (log.damage[-1].code, log.damage[-1].fatal) == ("empty", fatal)
 
 
 def test_a_file_without_header_is_no_harness_log_and_loses_nothing() -> None:
-    lines = [row(0), b"?", row(5), row(6)]
+    lines = [row(0, extra=1), b"?", row(5), row(6)]
     got, log = opened(raw(lines)[:-1])  # not even the last newline is missed
     assert texts(got) == lines
     assert (log.damage, log.header, log.session) == ([], None, None)
+    assert texts(opened(row(0))[0]) == [row(0)]
+    assert opened(b"[?")[0] == []
+
+
+@pytest.mark.parametrize("first", [row(0), b"\x1f\x8b\x08", b""])
+def test_a_harness_name_without_header_is_reported(tmp_path: Path, first: bytes) -> None:
+    for name, found in (("session.jsonl", ["header-missing"]), ("log.jsonl", [])):
+        path = tmp_path / name
+        path.write_bytes(raw([first, row(1)]))
+        log = open_log(path)
+        assert texts(list(log.lines)) == [first, row(1)]
+        assert codes(log) == found
 
 
 def test_a_fixture_without_any_seq_is_just_lines() -> None:
@@ -285,7 +299,6 @@ def test_a_fixture_without_any_seq_is_just_lines() -> None:
         (header(colour="red"), "colour"),
         (header(parentSession=None), "parentSession"),
         (header(version=0, seedLength=-1), "seedLength"),
-        (b"\x1f\x8b\x08", "not JSON"),
     ],
 )
 def test_a_header_the_harness_refuses_is_reported_and_read(first: bytes, text: str) -> None:

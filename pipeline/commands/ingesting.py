@@ -14,7 +14,7 @@ from pipeline.ingest import Ingest, Progress
 from pipeline.resume import already_in
 from pipeline.retry import SystemClock
 
-from . import arguments, brokers
+from . import arguments, brokers, paths
 from .arguments import DONE, REFUSED, Commands, command, json_output, number, switch
 from .terminal import Step, Terminal
 from .workers import stopping
@@ -45,6 +45,7 @@ def register(commands: Commands) -> None:
 
 def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     """One pass, or pass after pass until it is told to stop."""
+    paths.existing(args.roots)
     broker = brokers.named(settings)
     stop = threading.Event()
     with brokers.reader(settings, "events", "deadletter"):

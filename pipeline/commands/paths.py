@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pipeline.errors import Fatal
@@ -33,6 +34,13 @@ def log_file(path: Path) -> Path:
         f"{path}: {len(found.sessions)} sessions in this folder",
         f"name one of them, e.g. {found.sessions[0].path}",
     )
+
+
+def existing(roots: Iterable[Path]) -> None:
+    """`Fatal` on a folder that is not there: a slip of the pen, not a session to report on."""
+    for root in roots:
+        if not root.exists():
+            raise Fatal(f"{root}: no such file or folder", "name a folder with session logs")
 
 
 def trouble(path: Path, message: str) -> str:

@@ -19,7 +19,7 @@ from pipeline.ports import Reader
 from pipeline.topics import ROLES
 from pipeline.wiring import Running, build
 
-from . import arguments, brokers, checking, demo, ingesting
+from . import arguments, brokers, checking, demo, ingesting, paths
 from .arguments import DONE, FAILED, Commands, command, number, switch
 from .terminal import Terminal
 from .workers import restoring, stopping, worker_settings
@@ -60,6 +60,8 @@ def register(commands: Commands) -> None:
 def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     """Broker, topics, worker, ingest; then the report, or until Ctrl-C."""
     stop = threading.Event()
+    roots = [Path(settings.ingest)] if settings.ingest else []
+    paths.existing(roots)
     with (
         tempfile.TemporaryDirectory(prefix="foldstream-demo-") as folder,
         brokers.local(settings, terminal.say) as broker,
@@ -67,7 +69,6 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
         where = "" if not isinstance(broker.at, str) else f" on {broker.at}"
         terminal.text(f"broker: {broker.kind}{where} ({broker.why})")
         broker.create_topics(terminal.say)
-        roots = [Path(settings.ingest)] if settings.ingest else []
         if settings.demo:
             roots.append(demo.make(settings, Path(folder), terminal))
         with _worker(broker, stop, terminal) as worker:
@@ -90,11 +91,13 @@ class _Worker:
         self.running = running
         self.stop = stop
         self._error: PipelineError | None = None
+        self._clean = False
         self._thread = threading.Thread(target=self._run, name="worker")
 
     def _run(self) -> None:
         try:
             self.running.run()
+            self._clean = True
         except PipelineError as error:
             self._error = error
         finally:
@@ -104,11 +107,11 @@ class _Worker:
         self._thread.start()
 
     def check(self) -> None:
-        """Raise what ended it; `Fatal` if it ended without a word."""
+        """Raise what ended it, if it did not end well."""
         if self._error is not None:
             raise self._error
-        if not self._thread.is_alive():
-            raise Fatal("the worker ended", "--log-level debug says more")
+        if not self._thread.is_alive() and not self._clean:
+            raise Fatal("the worker died", "its traceback above is a bug: report it")
 
     def end(self) -> None:
         self.stop.set()
@@ -149,18 +152,16 @@ def _caught_up(broker: brokers.Broker, worker: _Worker, terminal: Terminal) -> N
 
 def _stay(broker: brokers.Broker, roots: list[Path], worker: _Worker, terminal: Terminal) -> None:
     """Until Ctrl-C, sending what is added below the roots."""
-    at = broker.at if isinstance(broker.at, str) else None
-    if at is not None:
-        terminal.text(f"look at it: foldstream show SESSION --bootstrap {at}")
-    terminal.text("Ctrl-C stops all")
-    terminal.close()
     with stopping(worker.stop, terminal):
+        if isinstance(broker.at, str):
+            terminal.text(f"look at it: foldstream show SESSION --bootstrap {broker.at}")
+        terminal.text("Ctrl-C stops all")
+        terminal.close()
         if roots:
             ingesting.send(broker, roots, terminal, follow=worker.stop.is_set)
         else:
             worker.stop.wait()
-    if not worker.stop.is_set():
-        worker.check()
+    worker.check()
 
 
 # --- what came of it ------------------------------------------------------------------------------

@@ -231,6 +231,17 @@ def test_config_prints_what_is_in_effect_without_secrets(
 # --- brokers --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("argv", [["ingest", "nowhere"], ["up", "--ingest", "nowhere"]])
+def test_a_folder_that_is_not_there_is_exit_1(
+    capsys: pytest.CaptureFixture[str], argv: list[str]
+) -> None:
+    ran = run(capsys, *argv)
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        "foldstream: nowhere: no such file or folder; name a folder with session logs\n"
+    )
+
+
 @pytest.mark.parametrize(
     "argv",
     [

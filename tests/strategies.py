@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from hypothesis import strategies as st
@@ -31,13 +32,16 @@ json_values: st.SearchStrategy[Any] = st.recursive(
     | st.integers(-3, 30)
     | st.sampled_from([2**53, -(2**63), 1.5, 18.0, 1e300, "", "a", "append", "replace", "\ud800"])
     | st.text(max_size=6),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(
-        st.sampled_from(
-            "type seq seq0 time data turn step op start end kind id content source message".split()
-        ),
-        inner,
-        max_size=4,
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["type", "seq", "seq0", "time", "data", "turn", "step", "op", "start", "end"]
+                + ["kind", "id", "content", "source", "message"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=8,
 )
@@ -81,7 +85,8 @@ def _changed(draw: st.DrawFn, line: bytes) -> bytes:
         record = json.loads(line)
     except ValueError:
         return line
-    parent, key = None, None
+    parent: Any = None
+    key: Any = None
     value = record
     while isinstance(value, dict | list) and value and draw(st.integers(0, 3)):
         parent = value
@@ -105,8 +110,11 @@ simulated_logs = simulated().map(_body)
 #: Every log that is JSON throughout: simulated ones and soups.
 logs = simulated_logs | soups()
 #: Every log there can be.
-any_logs = logs | mutated(simulated(most=40).map(_body)) | mutated(soups()) | st.lists(
-    arbitrary_lines, max_size=12
+any_logs = (
+    logs
+    | mutated(simulated(most=40).map(_body))
+    | mutated(soups())
+    | st.lists(arbitrary_lines, max_size=12)
 )
 
 
@@ -115,4 +123,4 @@ def splits(draw: st.DrawFn, lines: list[T]) -> list[list[T]]:
     """The lines in batches, in order; empty batches too."""
     cuts = sorted(draw(st.lists(st.integers(0, len(lines)), max_size=5)))
     edges = [0, *cuts, len(lines)]
-    return [lines[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [lines[a:b] for a, b in pairwise(edges)]

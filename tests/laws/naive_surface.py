@@ -129,7 +129,7 @@ def plan(state: NaiveSurface, seq: int, record: dict[str, Any]) -> str | tuple[i
         return "append"
     first, last = endpoints(state, op)
     covered = state.nodes[first : last + 1]
-    check_sources(record, seq, covered, may_be_empty=False)
+    check_sources(record, seq, covered, may_be_empty=kind == "assistant/message")
     if kind == "tool/result":
         check_rewrite(state, record, covered)
     head = state.nodes[0]
@@ -140,10 +140,10 @@ def plan(state: NaiveSurface, seq: int, record: dict[str, Any]) -> str | tuple[i
 
 
 def endpoints(state: NaiveSurface, op: Any) -> tuple[int, int]:
-    if not isinstance(op, dict) or op.get("op") != "replace":
+    if not isinstance(op, dict):
         raise RefusedError("surfaceop-invalid")
     keys = set(op) - {"op"}
-    if keys not in ({"start", "end"}, {"startSeq", "endSeq"}):
+    if op.get("op") != "replace" or keys not in ({"start", "end"}, {"startSeq", "endSeq"}):
         raise RefusedError("surfaceop-invalid-replace")
     start = seq_of(op.get("start", op.get("startSeq")))
     end = seq_of(op.get("end", op.get("endSeq")))

@@ -56,7 +56,8 @@ class Reader:
 
     def _grow(self, partial: PartialText) -> None:
         row = self.by_key[partial.key]
-        assert isinstance(row.data, AssistantData) and row.data.status == "running", partial
+        assert isinstance(row.data, AssistantData), partial
+        assert row.data.status == "running", partial
         if partial.last_seq <= row.rev:
             return
         blocks = json.loads(bytes(row.data.blocks))

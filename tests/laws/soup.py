@@ -1,6 +1,7 @@
-"""Event soup: legal vocabulary in illegal order. A log is a list of small integers, one per line, so
-that Hypothesis shrinks it by leaving lines out; what a line is follows from its integer alone, where
-it points to from its place in the log.
+"""Event soup: legal vocabulary in illegal order.
+
+A log is a list of integers, one per line, so that Hypothesis shrinks it by leaving lines out; what
+a line is follows from its integer, where it points to from its place in the log.
 
 The ids, turns and steps come from tiny pools, so that everything meets everything: reused call ids,
 results before their calls, turns that open again, checkpoints of checkpoints, late chunks.
@@ -14,7 +15,7 @@ from random import Random
 from typing import Any
 
 Json = dict[str, Any]
-Maker = Callable[["Pot"], Json | list[Json]]
+Maker = Callable[["Pot"], Json]
 
 TEXTS = ("", " ", "\ufeff", "hello", "ab c", "é🙂", "\ud83d", "\ude42!", "x" * 40, "\u2028", "\x1f")
 CALLS = ("a", "b", "")
@@ -214,7 +215,10 @@ def _dispatch(p: Pot) -> Json:
         data["rootCallId"] = p.pick(("a", "b"))
     data |= {"name": "read", "arguments": {"p": 1}}
     if p.chance(0.5):
-        return {"type": p.pick(("tool/code-dispatch-start", "tool/ptc-dispatch-start")), "data": data}
+        return {
+            "type": p.pick(("tool/code-dispatch-start", "tool/ptc-dispatch-start")),
+            "data": data,
+        }
     return {"type": "tool/ptc-dispatch", "data": data | {"isError": p.chance(0.3), "content": []}}
 
 
@@ -275,7 +279,8 @@ def _other(p: Pot) -> Json:
         {"type": "todo/write", "data": {"todos": []}, "surfaceOp": "append"},
         {"type": "todo/write", "data": {"todos": []}},
     )
-    return p.pick(options)
+    chosen: Json = p.pick(options)
+    return chosen
 
 
 def _marked(p: Pot, record: Json) -> Json:
@@ -285,7 +290,8 @@ def _marked(p: Pot, record: Json) -> Json:
         return record | {"surfaceOp": "append"}
     if roll < 0.95:
         return _replacing(p, record, [])
-    odd = p.pick((None, "replace", {"op": "replace", "start": 1}, "missing"))
+    part, other = {"op": "replace", "start": 1}, {"op": "append", "start": 1, "end": 1}
+    odd = p.pick((None, "replace", part, other, "missing"))
     return record if odd == "missing" else record | {"surfaceOp": odd}
 
 

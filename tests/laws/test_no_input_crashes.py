@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.events import Event, Fault, Header
+from operators.session import Session
 from pipeline.batch import fold_batch
 from pipeline.documents import fold_lines
 from pipeline.ports import InRecord
@@ -54,6 +55,6 @@ def test_no_record_crashes_a_batch(data: st.DataObject, log: list[bytes]) -> Non
         value = data.draw(values, label="value") if odd else line
         head = data.draw(headers, label="headers") if odd else ()
         batch.append(InRecord("sessions.events", 0, number, 0, key, value, head))
-    states = {}
+    states: dict[str, Session] = {}
     for part in data.draw(splits(batch), label="batches"):
         states.update(fold_batch(part, states).states)

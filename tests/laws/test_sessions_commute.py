@@ -20,7 +20,9 @@ def test_sessions_commute(logs: list[list[bytes]], data: st.DataObject) -> None:
     ends = [iter(log) for log in inputs]
     mixed = [next(ends[number]) for number in order]
     _, together = run(data.draw(splits(mixed), label="batches"))
-    surface, last, dead = {}, {}, []
+    surface: dict[bytes, list[bytes]] = {}
+    last: dict[tuple[str, bytes], bytes | None] = {}
+    dead: list[bytes] = []
     for topics in apart.values():
         surface |= topics.surface
         last |= topics.last

@@ -5,9 +5,17 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.laws.folding import Saved, at_once, bytes_of, in_batches, one_by_one, one_batch, read
-from tests.laws.folding import SESSION
 from operators.session import Session
+from tests.laws.folding import (
+    SESSION,
+    Saved,
+    at_once,
+    bytes_of,
+    in_batches,
+    one_batch,
+    one_by_one,
+    read,
+)
 from tests.laws.reader import Reader, encoded
 from tests.strategies import any_logs, splits
 

@@ -26,6 +26,7 @@ class KafkaReader:
         self._cluster = cluster
         self._stall_s = stall_s
         self._opened: Any = None
+        self._idle: list[Any] = []  # connecting costs more than a short read
 
     def partitions(self, topic: str) -> int:
         with by_remedy(f"reading the partitions of {topic}"):
@@ -46,15 +47,16 @@ class KafkaReader:
         position, stop = max(start, first), last if end is None else end
         if position >= stop:
             return
-        consumer = self._consumer("read_committed")
+        consumer = self._idle.pop() if self._idle else self._consumer("read_committed")
         try:
             at = TopicPartition(topic, partition)
             consumer.assign([at])
             consumer.seek(at, position)
             yield from self._until(consumer, at, position, stop)
-        finally:
-            with suppress(raised.KafkaError):
-                consumer.close(autocommit=False)
+        except BaseException:  # the generator may be closed halfway, too
+            _close(consumer)
+            raise
+        self._idle.append(consumer)
 
     def _until(
         self, consumer: Any, at: TopicPartition, position: int, stop: int
@@ -92,10 +94,10 @@ class KafkaReader:
         }
 
     def close(self) -> None:
-        if self._opened is not None:
-            with suppress(raised.KafkaError):
-                self._opened.close(autocommit=False)
-            self._opened = None
+        for consumer in (*self._idle, self._opened):
+            if consumer is not None:
+                _close(consumer)
+        self._idle, self._opened = [], None
 
     def _plain(self) -> Any:
         """For offsets: they must be those of everything written, open transactions included."""
@@ -116,3 +118,8 @@ class KafkaReader:
         }
         with by_remedy("connecting"):
             return KafkaConsumer(**self._cluster.settings(KafkaConsumer, ours))
+
+
+def _close(consumer: Any) -> None:
+    with suppress(raised.KafkaError):
+        consumer.close(autocommit=False)

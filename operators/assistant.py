@@ -45,11 +45,17 @@ def take_text(step: Step, chunk: TextDelta, seq: int, time: int | None, out: Out
     text = chunk.text
     if not text:
         return changed
-    if not step.token_seen:
-        changed = step.token(time)
-    if not block.nonblank and not is_blank(text):
-        changed |= _see(step, block, seq, time)
+    if not block.nonblank:
+        changed |= _first_text(step, block, text, seq, time)
     return _append(step, block, seq, seq, time, text, out, changed)
+
+
+def _first_text(step: Step, block: Block, text: str, seq: int, time: int | None) -> bool:
+    """A block that is blank so far may be what makes the first token, or makes the step visible."""
+    changed = not step.token_seen and step.token(time)
+    if not is_blank(text):
+        changed |= _see(step, block, seq, time)
+    return changed
 
 
 def take_call(step: Step, chunk: ToolDelta, seq: int, time: int | None, out: Out) -> bool:

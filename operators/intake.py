@@ -68,15 +68,15 @@ class Session(Rooms):
     def take(self, line: Line, out: Out) -> None:
         """Fold one line into this state; what it changes goes to ``out``. Never raises."""
         out.session, out.epoch = self.session, self.epoch
-        kind = line.__class__
-        if kind is Event:
-            self._take_event(line, out)  # type: ignore[arg-type]
-        elif kind is Header:
-            self._take_header(line, out)  # type: ignore[arg-type]
+        if isinstance(line, Event):
+            self._take_event(line, out)
+        elif isinstance(line, Header):
+            self._take_header(line, out)
         else:
-            self._take_fault(line, out)  # type: ignore[arg-type]
+            self._take_fault(line, out)
 
     def _take_event(self, event: Event, out: Out) -> None:
+        """Each event passes here: what nearly none needs is asked once and done elsewhere."""
         seq = event.seq
         order = self.order
         if seq == order.next_seq and order.start is not None:
@@ -86,39 +86,32 @@ class Session(Rooms):
             if placed is None:
                 return
             event, seq = placed, placed.seq
-            gap = order.take(seq, event.count, event.digest)
-            if gap is not None:
-                self._take_gap(gap, event, out)
         if self.seed_cut is not None and seq >= self.seed_cut:
             self.cut(self.seed_cut)
             self.seed_cut = None
-        kind = event.body.__class__
+        body = event.body
+        kind = body.__class__
         if kind in _SURFACE:
             plan = self.surface.plan(event, order.unseen)
             if plan.__class__ is Refusal:
-                self._refuse(plan, event, out)
-                return
-            self._accept(event, out)
+                return self._refuse(plan, event, out)
             publish_plan(self, event, plan, out)  # type: ignore[arg-type]
-        else:
+        elif event.marker is not None or event.sources is not None or self.strict:
             refusal = self._refuse_log_only(event)
             if refusal is not None:
-                self._refuse(refusal, event, out)
-                return
-            self._accept(event, out)
-        handler = HANDLERS.get(kind)
-        if handler is not None:
-            handler(self, event, event.body, out)
-
-    def _accept(self, event: Event, out: Out) -> None:
-        """What every accepted event changes."""
+                return self._refuse(refusal, event, out)
         out.changed = True
-        self.as_of_seq = event.seq + event.count - 1
+        self.as_of_seq = seq if event.count == 1 else seq + event.count - 1
         if event.time is not None:
             self.last_time = event.time if event.count == 1 else _last_time(event)
         self.shapes |= event.shapes
-        for fact in event.quality:
-            self.note(fact)
+        if event.quality:
+            for fact in event.quality:
+                self.note(fact)
+        handler = HANDLERS.get(kind)
+        if handler is not None:
+            handler(self, event, body, out)
+        return None
 
     def _take_header(self, header: Header, out: Out) -> None:
         """The first header of an epoch counts, later ones change nothing (§3)."""
@@ -152,13 +145,18 @@ class Session(Rooms):
     # --- order --------------------------------------------------------------------------------
 
     def _place_event(self, event: Event, out: Out) -> Event | None:
-        """The event, or what of it is new; None when it changes nothing more."""
+        """The event, or what of it is new, with its seqs taken; None when it changes nothing more."""
         placed = self._place(event.seq, event.count, event.digest, out)
-        if placed in (Place.NEXT, Place.GAP):
-            return event
+        new: Event | None = event
         if placed is Place.OVERLAP:
-            return _new_members(event, self.order.next_seq)
-        return None
+            new = _new_members(event, self.order.next_seq)
+        elif placed not in (Place.NEXT, Place.GAP):
+            return None
+        if new is not None:
+            gap = self.order.take(new.seq, new.count, new.digest)
+            if gap is not None:
+                self._take_gap(gap, new, out)
+        return new
 
     def _place(self, seq: int, count: int, digest: int, out: Out) -> Place:
         """Where a line stands; what is not folded is dealt with here."""

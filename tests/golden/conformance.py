@@ -16,6 +16,7 @@ from tests.golden import (
     classification,
     history,
     newest_n,
+    pins,
     rows,
     surface,
     transcript_t,
@@ -71,7 +72,8 @@ def t(subject: Subject) -> list[Finding]:
 
 def n(subject: Subject) -> list[Finding]:
     golden = subject.read("transcript_newest")
-    return newest_n.compare(golden, subject.doc, subject.model) + rows.sane(subject.doc)
+    found = newest_n.compare(golden, subject.doc, subject.model) + rows.sane(subject.doc)
+    return found + pins.check(subject.case.id, subject.doc)
 
 
 def windows(subject: Subject) -> list[Finding]:

@@ -58,7 +58,7 @@ def tree(root: str | None, events: list[Ev]) -> list[Nested]:
         if ev.type.endswith("-start"):
             child.start = child.start or ev
         else:
-            child.settle = child.settle or ev
+            child.settle = ev  # the latest, as for a command
     top = Nested(root or "")
     for name, child in known.items():
         above = top if parents[name] == root else known.get(parents[name])

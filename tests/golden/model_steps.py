@@ -19,7 +19,7 @@ class Step:
     turn: int | None
     step: int | None
     start: int | None = None
-    started: bool = False
+    started: int | None = None  #: seq of its start
     token: int | None = None
     settled: bool = False
     finals: int = 0
@@ -27,6 +27,7 @@ class Step:
     first: Ev | None = None  #: the first event that brought a block
     seen: Ev | None = None  #: the first that made it visible
     usage: Json = None
+    frozen: Assistant | None = None
     late: bool = False  #: chunks after the final message, or a second start
 
 
@@ -121,29 +122,30 @@ def stream_usage(stream: Json) -> Json:
     return found[-1] if found else None
 
 
-def put(blocks: dict[int, dict[str, Any]], chunk: dict[str, Any]) -> bool:
-    """Apply a chunk to the blocks by index; false when it touches none."""
+def put(blocks: dict[int, dict[str, Any]], chunk: dict[str, Any]) -> None:
+    """Apply a chunk to the blocks by index; a delta of another kind begins the block afresh."""
     kind, index = chunk.get("type"), chunk.get("index", 0)
+    held = blocks.get(index, {})
     if kind == "block-start":
-        made: dict[str, Any] = {"type": chunk.get("blockType")}
-        made |= (
-            {"id": "", "name": "", "arguments": ""} if made["type"] == "tool-call" else {"text": ""}
-        )
-        blocks[index] = made
+        blocks[index] = empty(chunk.get("blockType"))
     elif kind in ("text-delta", "reasoning-delta"):
-        block = blocks.setdefault(index, {"type": str(kind)[:-6], "text": ""})
-        block["text"] = block.get("text", "") + chunk.get("text", "")
+        own = str(kind).removesuffix("-delta")
+        block = held if held.get("type") == own else empty(own)
+        blocks[index] = {**block, "text": block.get("text", "") + chunk.get("text", "")}
     elif kind == "tool-call-delta":
-        empty = {"type": "tool-call", "id": "", "name": "", "arguments": ""}
-        block = blocks.setdefault(index, empty)
-        block["id"] = block.get("id") or chunk.get("id") or ""
-        block["name"] = chunk["name"] if isinstance(chunk.get("name"), str) else block.get("name")
-        block["arguments"] = block.get("arguments", "") + (chunk.get("argumentsDelta") or "")
+        block = held if held.get("type") == "tool-call" else empty("tool-call")
+        name = chunk["name"] if isinstance(chunk.get("name"), str) else block.get("name")
+        told = (block.get("arguments") or "") + (chunk.get("argumentsDelta") or "")
+        given = block.get("id") or chunk.get("id")
+        blocks[index] = {**block, "id": given, "name": name, "arguments": told}
     elif kind == "block-end":
         blocks[index] = chunk.get("block") or {}
-    else:
-        return False
-    return True
+
+
+def empty(kind: str | None) -> dict[str, Any]:
+    if kind == "tool-call":
+        return {"type": kind, "id": None, "name": None, "arguments": ""}
+    return {"type": kind, "text": ""} if kind in ("text", "reasoning") else {"type": kind}
 
 
 class Steps:
@@ -155,6 +157,8 @@ class Steps:
         self._bounds = Bounds()
         self._steps: dict[Place, Step] = {}
         self._begun: set[Place] = set()
+        self._begin: dict[int | None, int] = {}
+        self._ended: dict[int | None, int] = {}
         self._order: dict[int | None, list[Step]] = {}
         self._finals: dict[int, tuple[Step, Assistant, Ev]] = {}
         self._copies: set[int | None] = set()
@@ -167,12 +171,18 @@ class Steps:
     def _take(self, ev: Ev) -> None:
         place = self._bounds.place(ev)
         closed = self._bounds.see(ev)
-        if ev.type == "step/start":
-            fresh = Step(*place, start=ev.time, started=True, late=place in self._begun)
+        if ev.type == "turn/start":
+            self._begin[ev.turn] = ev.seq
+        elif ev.type == "step/start":
+            self._settle(place, ev)
+            fresh = Step(*place, start=ev.time, started=ev.seq, late=place in self._begun)
             self._look(place)
             self._begun.add(place)
+            was, order = self._steps.get(place), self._order.setdefault(place[0], [])
+            if was is not None and not was.finals and was in order:
+                order.remove(was)
             self._steps[place] = fresh
-            self._order.setdefault(place[0], []).append(fresh)
+            order.append(fresh)
         elif ev.type in ("assistant/chunk", "assistant/attempt"):
             self._chunks(ev, place)
         elif ev.type == "llm/retry":
@@ -202,7 +212,7 @@ class Steps:
             self._look(place)
             return
         step = self._step(place)
-        if step.settled:
+        if step.settled or self._bounds.boundary(place) is not None:
             self._look(place)
             step.late = True
             return
@@ -213,15 +223,18 @@ class Steps:
                 step.token = time
             if chunk.get("type") == "usage":
                 step.usage = chunk.get("usage")
-            if put(step.blocks, chunk):
-                step.first = step.first or ev
+            step.first = step.first or ev
+            put(step.blocks, chunk)
             if step.seen is None and any(map(visible, step.blocks.values())):
                 step.seen = ev
 
     def _final(self, ev: Ev, place: Place) -> None:
         data, told = ev.data, message(ev)
         forgotten = self._bounds.forgotten(place)
-        step = Step(*place) if forgotten else self._step(place)
+        step = self._step(place)
+        if step.frozen is not None:
+            self.rows.remove(step.frozen)
+            step.frozen = None
         stream = data.get("stream")
         usage = data.get("usage")
         row = Assistant(
@@ -237,12 +250,13 @@ class Steps:
             step.token if step.token is not None else stream_token(stream),
             ev.time,
             final=True,
-            forgotten=forgotten or (not step.started and place[0] in self._bounds.ever_closed),
+            forgotten=forgotten or (step.started is None and place[0] in self._bounds.ever_closed),
             looked_ahead=step.late,
         )
         self.rows.append(row)
-        if not forgotten and not step.finals:
+        if not step.finals:
             self._finals[id(step)] = (step, row, ev)
+            step.token = row.token
         step.finals += 1
         step.settled = True
         step.blocks = {}
@@ -250,41 +264,49 @@ class Steps:
     def _close(self, ev: Ev, closed: list[Place]) -> None:
         places = closed or [p for p in self._steps if p[0] == ev.turn]
         for place in places:
-            step = self._steps.get(place)
-            if step is not None and not step.settled:
-                if any(visible(b) or b.get("type") == "tool-call" for b in step.blocks.values()):
-                    self._freeze(step, ev)
-                step.settled = True
+            self._settle(place, ev)
         if ev.type == "turn/end":
             self._figures(ev)
             for place in places:
                 self._steps.pop(place, None)
             self._order.pop(ev.turn, None)
 
+    def _settle(self, place: Place, ev: Ev) -> None:
+        """Close a step (or start it again): what has partial content is frozen."""
+        step = self._steps.get(place)
+        if step is None or step.settled:
+            return
+        if any(visible(b) or b.get("type") == "tool-call" for b in step.blocks.values()):
+            self._freeze(step, ev)
+        step.settled = True
+
     def _freeze(self, step: Step, ev: Ev | None) -> None:
         at = ev or step.seen or step.first
         assert at is not None
-        self.rows.append(
-            Assistant(
-                at.seq,
-                -90 if ev else 0,
-                "interrupted" if ev else "running",
-                step.turn,
-                step.step,
-                at.time,
-                [step.blocks[i] for i in sorted(step.blocks)],
-                step.usage,
-                start=step.start,
-                token=step.token,
-                by_attempt=step.first is not None and step.first.type == "assistant/attempt",
-            )
+        row = Assistant(
+            at.seq,
+            -90 if ev else 0,
+            "interrupted" if ev else "running",
+            step.turn,
+            step.step,
+            at.time,
+            [step.blocks[i] for i in sorted(step.blocks)],
+            step.usage,
+            start=step.start,
+            token=step.token,
+            by_attempt=step.first is not None and step.first.type == "assistant/attempt",
         )
+        self.rows.append(row)
+        step.frozen = row if ev else None
 
     def _figures(self, ev: Ev) -> None:
         steps = self._order.get(ev.turn, [])
-        spoken = [r for r in self.rows if r.turn == ev.turn and r.spoken and self._recent(r, ev)]
+        begin = self._begin.pop(ev.turn, None)
+        spoken = [r for r in self.rows if r.turn == ev.turn and r.spoken]
+        spoken = [r for r in spoken if r.seq > max(self._ended.get(ev.turn, -1), begin or -1)]
         closing = max(spoken, key=lambda r: (r.seq, r.rank), default=None)
-        first = next((s for s in steps if s.started), None)
+        seen = [s for s in steps if begin is not None and s.started is not None]
+        first = next((s for s in seen if (s.started or 0) > (begin or 0)), None)
         kept_first = self._finals.get(id(first)) if first else None
         ttft = kept_first[1].token if kept_first else None
         start = first.start if first else None
@@ -293,7 +315,13 @@ class Steps:
             kept = self._finals.get(id(step))
             out = kept and kept[1].usage and kept[1].usage.get("outputTokens")
             number = isinstance(out, (int, float)) and not isinstance(out, bool) and out >= 0
-            if kept is None or not number or kept[1].token is None or kept[1].completed is None:
+            if (
+                kept is None
+                or kept[2].seq < (begin or 0)
+                or not number
+                or kept[1].token is None
+                or kept[1].completed is None
+            ):
                 continue
             decode_ms = (decode_ms or 0) + max(kept[1].completed - kept[1].token, 0)
             tokens = (tokens or 0) + int(out or 0)
@@ -311,8 +339,4 @@ class Steps:
             )
         )
         self._copies.discard(ev.turn)
-
-    def _recent(self, row: Assistant, ev: Ev) -> bool:
-        """A row of this run of the turn number, not of one that ended before."""
-        ends = [t.seq for t in self.turns if t.number == ev.turn]
-        return not ends or row.seq > ends[-1]
+        self._ended[ev.turn] = ev.seq

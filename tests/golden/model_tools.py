@@ -97,8 +97,8 @@ class Tools:
                 continue
             self._said[name] = (ev.seq, place)
             for row in self._known:
-                open_one = row.call is not None and row.announced_by is None
-                if open_one and row.call_id == name and row.place == place:
+                mine = row.call_id == name and row.place == place
+                if mine and row.announced_by is None:
                     row.announced_by = ev.seq
 
     def _call(self, ev: Ev, place: Place) -> None:
@@ -126,7 +126,7 @@ class Tools:
 
     def _result(self, ev: Ev, place: Place) -> None:
         name = call_id(ev)
-        same = [r for r in self._known if r.call_id == name and r.call is not None]
+        same = [r for r in self._known if r.call_id == name]
         waiting = [r for r in same if r.result is None]
         if waiting:
             waiting[-1].result = ev

@@ -51,7 +51,9 @@ def _input(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
 
 def assistant(row: Row, model: Model) -> Assistant | None:
     mark = anchor(row)
-    return next((r for r in model.steps.rows if r.seq * 100 + r.rank == mark), None)
+    place = row["turn"], row["step"]
+    here = [r for r in model.steps.rows if r.seq * 100 + r.rank == mark]
+    return next((r for r in here if (r.turn, r.step) == place), None)
 
 
 def _assistant(name: str, row: Row, model: Model) -> tuple[Json, int | None]:

@@ -32,7 +32,7 @@ def block(value: Json) -> Json:
     if kind in ("text", "reasoning"):
         return {"kind": kind, "text": value.get("text")}
     if kind == "tool-call":
-        named = {"callId": value.get("id"), "name": value.get("name")}
+        named = {"callId": value.get("id") or "", "name": value.get("name") or ""}
         return {"kind": kind, **named, "argsRaw": value.get("arguments")}
     return {"kind": "?"}
 

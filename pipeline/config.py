@@ -51,7 +51,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     bootstrap: str = "127.0.0.1:19092"
     prefix: str = "sessions."
     client_options: dict[str, ClientOption] = {}
-    partitions: Count = limits.PARTITIONS
+    partitions: Count | None = None
     replication: Count = 1
     # worker
     application_id: str = "foldstream"

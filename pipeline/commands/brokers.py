@@ -14,6 +14,7 @@ from pipeline.broker import local_kafka, unavailable
 from pipeline.broker_jars import NoKafkaHere, kafka_version
 from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal
+from pipeline.limits import PARTITIONS
 from pipeline.lines import LineSink, MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
@@ -54,11 +55,11 @@ class Broker(Struct, frozen=True):
     def create_topics(self, say: Say) -> None:
         """Create what is missing; `Fatal` with the fix when something differs."""
         if isinstance(self.at, MemoryBroker):
-            create_topics(self.at, self.names, self.settings.partitions)
+            create_topics(self.at, self.names, self.settings.partitions or PARTITIONS)
             return
         from pipeline.kafka.admin import KafkaTopics  # noqa: PLC0415 - as above
 
-        wanted = specs(self.names, self.settings.partitions)
+        wanted = specs(self.names, self.settings.partitions or PARTITIONS)
         with KafkaTopics(cluster(self.settings, self.at)) as admin:
             admin.create(wanted, self.settings.replication, say)
             require(self.names, admin.describe(spec.name for spec in wanted))

@@ -6,7 +6,7 @@ import argparse
 
 import msgspec
 
-from pipeline import topics
+from pipeline import limits, topics
 from pipeline.config import Config
 from pipeline.deadletter import Listed, read_letters
 from pipeline.plain import visible_line
@@ -32,7 +32,7 @@ def register(commands: Commands) -> None:
     )
     parser.add_argument("what", nargs="?", choices=("check", "create"), default="check")
     arguments.topics(parser)
-    number(parser, "--partitions", "of every topic but the dead letters (6)")
+    number(parser, "--partitions", "of every topic but the dead letters (those of events, else 6)")
     number(parser, "--replication", "copies of each partition (1)")
     json_output(parser, "each difference")
     parser = command(
@@ -69,8 +69,11 @@ def check_topics(settings: Config, args: argparse.Namespace, terminal: Terminal)
     """Create what is missing if asked to, then say what differs."""
     from pipeline.kafka.admin import KafkaTopics  # noqa: PLC0415 - files need no Kafka client
 
-    wanted = topics.specs(brokers.names(settings), settings.partitions)
+    names = brokers.names(settings)
     with KafkaTopics(brokers.cluster(settings)) as admin:
+        events = admin.describe([names.of("events")]).get(names.of("events"))
+        there = events.partitions if events else limits.PARTITIONS
+        wanted = topics.specs(names, settings.partitions or there)
         if args.what == "create":
             admin.create(wanted, settings.replication, terminal.say)
         different = admin.check(wanted)
@@ -130,11 +133,15 @@ def prove(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
 def judged(reader: Reader, names: Names, settings: Config, terminal: Terminal) -> Verdict:
     """`verify` with progress."""
     with terminal.progress("verify", "records") as step:
-        seen: dict[str, int] = {}
+        before, last, reading = 0, 0, ""
 
         def told(topic: str, done: int, _: int) -> None:
-            seen[topic] = done
-            step(sum(seen.values()))
+            """Counts begin anew with every topic and partition."""
+            nonlocal before, last, reading
+            if topic != reading or done < last:
+                before, reading = before + last, topic
+            last = done
+            step(before + last)
 
         return verify(reader, names, settings.max_row_bytes, told)
 

@@ -80,7 +80,7 @@ def send(
             broker.names.of("events"),
             known.get,
             progress=_lines(step),
-            note=terminal.say,
+            note=lambda text: terminal.say(f"note: {text}"),
             max_line_bytes=broker.settings.max_line_bytes,
         )
         if follow is None:

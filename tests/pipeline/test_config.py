@@ -26,13 +26,13 @@ def load(
 
 
 def test_flag_over_environment_over_file_over_default() -> None:
-    text = 'prefix = "file."\npartitions = 3\nmax_messages = 7\n'
-    environ = {"FOLDSTREAM_PREFIX": "environment.", "FOLDSTREAM_PARTITIONS": "4", "OTHER": "x"}
+    text = 'prefix = "file."\nreplication = 3\nmax_messages = 7\n'
+    environ = {"FOLDSTREAM_PREFIX": "environment.", "FOLDSTREAM_REPLICATION": "4", "OTHER": "x"}
     got = load({"prefix": "flag.", "strict": None}, environ, text)
-    assert got.config == Config(prefix="flag.", partitions=4, max_messages=7)
+    assert got.config == Config(prefix="flag.", replication=4, max_messages=7)
     assert got.origins == {
         "prefix": "flag",
-        "partitions": "environment",
+        "replication": "environment",
         "max_messages": "foldstream.toml",
     }
 
@@ -74,7 +74,7 @@ def test_client_options_are_merged_key_by_key_and_typed_by_their_name() -> None:
         ({}, {}, "bootsrap = 'x'", r"foldstream.toml: bootsrap: unknown key; did you mean boots"),
         ({}, {"FOLDSTREAM_PREFX": "x"}, None, r"FOLDSTREAM_PREFX: unknown key; .* prefix\?"),
         ({}, {"FOLDSTREAM_ZZZZZZ": "x"}, None, r"FOLDSTREAM_ZZZZZZ: unknown key; `foldstream conf"),
-        ({}, {}, "partitions = '6'", r"foldstream.toml: partitions: Expected `int`, got `str`"),
+        ({}, {}, "replication = '6'", r"foldstream.toml: replication: Expected `int`, got `str`"),
         ({}, {"FOLDSTREAM_PARTITIONS": "six"}, None, r"FOLDSTREAM_PARTITIONS: Expected `int`"),
         ({"max_messages": 0}, {}, None, r"--max-messages: Expected `int` >= 1"),
         ({}, {}, "log_level = 'loud'", r"log_level: Invalid enum value 'loud'"),
@@ -97,7 +97,7 @@ def test_a_client_option_without_an_equals_sign_is_refused() -> None:
 def test_a_named_file_takes_the_place_of_the_one_in_the_folder(elsewhere: Path) -> None:
     named = elsewhere / "other.toml"
     named.write_text("partitions = 9\n")
-    (elsewhere / config.FILE).write_text("partitions = 3\n")
+    (elsewhere / config.FILE).write_text("replication = 3\n")
     assert config.load({}, {}, named).config.partitions == 9
     assert config.load({}, {"FOLDSTREAM_CONFIG": str(named)}).config.partitions == 9
 

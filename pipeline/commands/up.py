@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import logging
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-import msgspec
 
 from pipeline.config import Config
 from pipeline.errors import Fatal, PipelineError
@@ -25,7 +22,6 @@ from .terminal import Terminal
 from .workers import restoring, stopping, worker_settings
 
 POLL_S = 0.25  #: between two looks at how far the worker is
-log = logging.getLogger(__name__)
 
 
 def register(commands: Commands) -> None:
@@ -177,8 +173,6 @@ def _report(broker: brokers.Broker, settings: Config, terminal: Terminal) -> int
     finally:
         reader.close()
     terminal.text(checking.sentence(verdict))
-    if settings.json:
-        terminal.data(msgspec.json.encode(verdict))
     return DONE if verdict.ok else FAILED
 
 

@@ -75,7 +75,7 @@ def test_client_options_are_merged_key_by_key_and_typed_by_their_name() -> None:
         ({}, {"FOLDSTREAM_PREFX": "x"}, None, r"FOLDSTREAM_PREFX: unknown key; .* prefix\?"),
         ({}, {"FOLDSTREAM_ZZZZZZ": "x"}, None, r"FOLDSTREAM_ZZZZZZ: unknown key; `foldstream conf"),
         ({}, {}, "replication = '6'", r"foldstream.toml: replication: Expected `int`, got `str`"),
-        ({}, {"FOLDSTREAM_PARTITIONS": "six"}, None, r"FOLDSTREAM_PARTITIONS: Expected `int`"),
+        ({}, {"FOLDSTREAM_REPLICATION": "six"}, None, r"FOLDSTREAM_REPLICATION: Expected `int`"),
         ({"max_messages": 0}, {}, None, r"--max-messages: Expected `int` >= 1"),
         ({}, {}, "log_level = 'loud'", r"log_level: Invalid enum value 'loud'"),
         ({}, {}, "= 1", r"foldstream.toml: not TOML"),

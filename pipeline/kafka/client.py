@@ -17,6 +17,8 @@ from msgspec import Struct
 from pipeline import limits
 from pipeline.errors import Fatal, Fenced, PipelineError, Poison, Retriable
 
+from .headers import tolerate_header_names
+
 T = TypeVar("T")
 
 #: What the worker's correctness rests on, and what its own settings say.
@@ -142,6 +144,13 @@ def restore_logger() -> None:
     """kafka-python silences its producers' log for good when one is garbage-collected."""
     if not isinstance(producer_module.log, logging.Logger):
         producer_module.log = logging.getLogger(producer_module.__name__)
+
+
+def new_consumer(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
+    """A `KafkaConsumer` that reads whatever stands in a topic."""
+    tolerate_header_names()
+    with by_remedy("connecting"):
+        return KafkaConsumer(**cluster.settings(KafkaConsumer, ours))
 
 
 CALL_SETTINGS: Mapping[str, Any] = {

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from kafka import KafkaConsumer, TopicPartition
+from kafka import TopicPartition
 from kafka import errors as raised
 from kafka.admin import KafkaAdminClient
 
@@ -15,7 +15,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import CALL_SETTINGS, Cluster, by_remedy
+from .client import CALL_SETTINGS, Cluster, by_remedy, new_consumer
 from .source import in_record
 
 POLL_MS = 500
@@ -116,8 +116,7 @@ class KafkaReader:
             "fetch_max_wait_ms": POLL_MS // 5,
             "allow_auto_create_topics": False,
         }
-        with by_remedy("connecting"):
-            return KafkaConsumer(**self._cluster.settings(KafkaConsumer, ours))
+        return new_consumer(self._cluster, ours)
 
 
 def _close(consumer: Any) -> None:

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterable
 from typing import Any
 
-from kafka import ConsumerRebalanceListener, KafkaConsumer, TopicPartition
+from kafka import ConsumerRebalanceListener, TopicPartition
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
 from kafka.structs import MemberState
 from msgspec import Struct
@@ -18,7 +18,7 @@ from msgspec import Struct
 from pipeline import limits
 from pipeline.ports import InRecord, Member, Polled
 
-from .client import CALL_SETTINGS, Cluster, by_remedy
+from .client import CALL_SETTINGS, Cluster, by_remedy, new_consumer
 
 
 class SourceSettings(Struct, frozen=True):
@@ -113,8 +113,8 @@ class KafkaSource:
         """Joins on first use: the producer must be open before (it ends its predecessor's
         transaction, on which committed offsets wait)."""
         if self._opened is None:
+            consumer = new_consumer(self._cluster, self._consumer_settings())
             with by_remedy("connecting"):
-                consumer = KafkaConsumer(**self._consumer_settings())
                 # A leader of the group that does not know the topic yet deals out nothing.
                 consumer.partitions_for_topic(self._settings.topic)
             consumer.subscribe([self._settings.topic], listener=_Listener(consumer, self._changes))
@@ -122,7 +122,7 @@ class KafkaSource:
         return self._opened
 
     def _consumer_settings(self) -> dict[str, Any]:
-        ours = {
+        return {
             **CALL_SETTINGS,
             "group_id": self._settings.group,
             "enable_auto_commit": False,
@@ -137,7 +137,6 @@ class KafkaSource:
             "max_partition_fetch_bytes": limits.FETCH_PARTITION_BYTES,
             "allow_auto_create_topics": False,
         }
-        return self._cluster.settings(KafkaConsumer, ours)
 
     def _rebalanced(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """What changed hands during the poll: lost (perhaps given back), then new."""

@@ -19,7 +19,7 @@ from pipeline.kafka.sink import KafkaSink, SinkSettings
 from pipeline.kafka.source import KafkaSource, SourceSettings
 from pipeline.ports import Headers, Reader, Sink, Source
 from pipeline.topics import specs
-from tests.contracts.deployment import PARTITIONS, Deployment, fresh_names
+from tests.contracts.deployment import PARTITIONS, Deployment, fresh_names, take
 from tests.contracts.reader_contract import ReaderContract
 from tests.contracts.sink_contract import SinkContract
 from tests.contracts.source_contract import SourceContract
@@ -84,3 +84,27 @@ class TestKafkaSink(SinkContract):
 
 class TestKafkaReader(ReaderContract):
     pass
+
+
+class NoUtf8(str):
+    """A header name as a C client may write it."""
+
+    __slots__ = ()
+
+    def encode(self, *_: object) -> bytes:
+        return b"n\xff\xfe"
+
+
+@pytest.mark.parametrize("compression", [None, "gzip"])
+def test_a_header_name_that_is_no_utf8_stops_nobody(
+    kafka: str, ends: Deployment, compression: str | None
+) -> None:
+    producer = KafkaProducer(bootstrap_servers=kafka, linger_ms=100, compression_type=compression)
+    for n in range(5):
+        headers = [("epoch", b"1"), (NoUtf8(), b"\xff"), ("é", b"")] if n == 2 else []
+        producer.send(ends.names.of("events"), b"%d" % n, key=b"s", headers=headers, partition=0)
+    producer.close()
+    records, _ = take(ends.source(), 5)
+    assert [record.value for record in records] == [b"0", b"1", b"2", b"3", b"4"]
+    assert list(records[2].headers) == [("epoch", b"1"), ("n??", b"\xff"), ("é", b"")]
+    assert ends.read("events") == records

@@ -36,8 +36,20 @@ json_values: st.SearchStrategy[Any] = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["type", "seq", "seq0", "time", "data", "turn", "step", "op", "start", "end"]
-                + ["kind", "id", "content", "source", "message"]
+                (
+                    "type",
+                    "seq",
+                    "seq0",
+                    "time",
+                    "data",
+                    "turn",
+                    "step",
+                    "op",
+                    "start",
+                    "end",
+                    "kind",
+                    "id",
+                )
             ),
             inner,
             max_size=4,

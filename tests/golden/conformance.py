@@ -16,6 +16,7 @@ from tests.golden import (
     classification,
     history,
     newest_n,
+    overview,
     pins,
     rows,
     surface,
@@ -74,6 +75,11 @@ def n(subject: Subject) -> list[Finding]:
     golden = subject.read("transcript_newest")
     found = newest_n.compare(golden, subject.doc, subject.model) + rows.sane(subject.doc)
     return found + pins.check(subject.case.id, subject.doc)
+
+
+def o(subject: Subject) -> list[Finding]:
+    events, header = subject.model.events, subject.case.header
+    return overview.compare(subject.read("readers"), subject.doc, events, header)
 
 
 def windows(subject: Subject) -> list[Finding]:
@@ -137,6 +143,7 @@ KINDS: dict[str, Callable[[Subject], list[Finding]]] = {
     "windows": windows,
     "prefixes": prefixes,
     "repair": repair,
+    "readers": o,
     "verdict": verdict,
 }
 

@@ -23,8 +23,8 @@ class Difference:
 _TABLE = (
     (
         0,
-        "the newest client's commands and markers have no rows: ours follow transcript.json",
-        "model_commands: what transcript.json shows, also where a log has none",
+        "the mapping: commands and markers follow transcript.json; an overview counts its own part",
+        "model_commands; overview.figures from the cut on",
     ),
     (
         1,

@@ -13,6 +13,15 @@ Json = Any
 
 
 @dataclass
+class Moment:
+    """One chunk: seq and time; an attempt's chunks have its seq and the stream's own times."""
+
+    seq: int
+    time: int | None
+    attempt: bool = False
+
+
+@dataclass
 class Step:
     """One step from its start on; ``settled`` once it has a final message or was closed."""
 
@@ -24,8 +33,8 @@ class Step:
     settled: bool = False
     finals: int = 0
     blocks: dict[int, dict[str, Any]] = field(default_factory=dict)
-    first: Ev | None = None  #: the first event that brought a block
-    seen: Ev | None = None  #: the first that made it visible
+    first: Moment | None = None  #: the first chunk
+    seen: Moment | None = None  #: the first that made it visible
     usage: Json = None
     frozen: Assistant | None = None
     late: bool = False  #: chunks after the final message, or a second start
@@ -188,7 +197,7 @@ class Steps:
         elif ev.type == "llm/retry":
             step = self._steps.get(place)
             if step is not None and not step.settled:
-                step.blocks, step.first, step.seen = {}, None, None
+                step.blocks, step.first, step.seen, step.usage = {}, None, None, None
         elif ev.type == "assistant/message" and ev.append:
             self._final(ev, place)
         elif ev.type == "assistant/message" and ev.replaces:
@@ -223,10 +232,11 @@ class Steps:
                 step.token = time
             if chunk.get("type") == "usage":
                 step.usage = chunk.get("usage")
-            step.first = step.first or ev
+            here = Moment(ev.seq, time, ev.type == "assistant/attempt")
+            step.first = step.first or here
             put(step.blocks, chunk)
             if step.seen is None and any(map(visible, step.blocks.values())):
-                step.seen = ev
+                step.seen = here
 
     def _final(self, ev: Ev, place: Place) -> None:
         data, told = ev.data, message(ev)
@@ -281,7 +291,7 @@ class Steps:
         step.settled = True
 
     def _freeze(self, step: Step, ev: Ev | None) -> None:
-        at = ev or step.seen or step.first
+        at = Moment(ev.seq, ev.time) if ev else step.seen or step.first
         assert at is not None
         row = Assistant(
             at.seq,
@@ -294,7 +304,7 @@ class Steps:
             step.usage,
             start=step.start,
             token=step.token,
-            by_attempt=step.first is not None and step.first.type == "assistant/attempt",
+            by_attempt=step.first is not None and step.first.attempt,
         )
         self.rows.append(row)
         step.frozen = row if ev else None

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from itertools import pairwise
+from collections.abc import Sequence
 from typing import Any
 
+from .packing import PACK_FROM, packed, packs, ranges, runs
 from .writer import COMPACT_PLUGIN, PROMPT_PLUGIN, Chunk, Json, Result, Span, Writer
 
-_DELTAS = {
-    "text-delta": ("text-chunks", "text", "texts"),
-    "reasoning-delta": ("reasoning-chunks", "text", "texts"),
-    "tool-call-delta": ("tool-call-chunks", "argumentsDelta", "args"),
-}
 #: Plugin name -> v4 source kind, of those the model uses (session-log.md §6.4); the rest get the
 #: prefix ``plugin:``.
 _PRODUCERS = {
@@ -21,56 +16,6 @@ _PRODUCERS = {
     "hooks-codex": "hooks-codex",
     "tool-jobs": "tool-jobs",
 }
-_PACK_FROM = 3  #: shortest run a packed row or a range holds
-
-
-def _runs(chunks: Sequence[Chunk]) -> Iterable[Sequence[Chunk]]:
-    """Consecutive deltas of one block together, everything else alone."""
-    start = 0
-    identity: tuple[Any, ...] | None = None
-    for at, (_, chunk) in enumerate(chunks):
-        kind = chunk["type"]
-        packs = kind in _DELTAS and chunk.get("id") != "" and chunk.get("name") != ""
-        this = (kind, chunk["index"], chunk.get("id"), chunk.get("name")) if packs else None
-        if at and (this is None or this != identity):
-            yield chunks[start:at]
-            start = at
-        identity = this
-    if chunks:
-        yield chunks[start:]
-
-
-def _packed(run: Sequence[Chunk]) -> Json:
-    """The members of a run as one record: ``type``, ``time0``, ``index``, ``dt`` and its texts."""
-    time0, first = run[0]
-    kind, text, texts = _DELTAS[first["type"]]
-    times = [time for time, _ in run]
-    row: Json = {"type": kind, "time0": time0, "index": first["index"]}
-    row["dt"] = [b - a for a, b in pairwise(times)]
-    if kind == "tool-call-chunks":
-        row["id"] = first["id"]
-        if "name" in first:
-            row["name"] = first["name"]
-    row[texts] = [chunk[text] for _, chunk in run]
-    return row
-
-
-def ranges(seqs: list[int]) -> list[Any]:
-    """Runs of three and more consecutive seqs as ``[first, last]``, if strictly increasing."""
-    if any(b <= a for a, b in pairwise(seqs)):
-        return seqs
-    out: list[Any] = []
-    at = 0
-    while at < len(seqs):
-        end = at
-        while end + 1 < len(seqs) and seqs[end + 1] == seqs[end] + 1:
-            end += 1
-        if end - at + 1 >= _PACK_FROM:
-            out.append([seqs[at], seqs[end]])
-        else:
-            out += seqs[at : end + 1]
-        at = end + 1
-    return out
 
 
 class ChunkWriter(Writer):
@@ -153,16 +98,14 @@ class PackedWriter(ChunkWriter):
     """v0 as released: runs of deltas in packed rows."""
 
     def stream(self, chunks: Sequence[Chunk]) -> None:
-        for run in _runs(chunks):
-            if len(run) < _PACK_FROM:
+        for run in runs(chunks):
+            if len(run) < PACK_FROM:
                 super().stream(run)
                 continue
-            packed = _packed(run)
-            data = self.place() | {
-                key: packed[key] for key in packed if key not in ("type", "time0")
-            }
-            row = {"type": packed["type"], "seq0": self.seq, "time0": packed["time0"]}
-            first = self.log(row | {"data": data}, len(run))
+            row = packed(run)
+            data = self.place() | {key: row[key] for key in row if key not in ("type", "time0")}
+            head = {"type": row["type"], "seq0": self.seq, "time0": row["time0"]}
+            first = self.log(head | {"data": data}, len(run))
             self._cited += range(first, self.seq)
 
 
@@ -207,10 +150,10 @@ class StreamWriter(Writer):
     def _take(self) -> list[Json]:
         chunks, self._stream = self._stream, []
         records = []
-        for run in _runs(chunks):
+        for run in runs(chunks):
             time, chunk = run[0]
-            if chunk["type"] in _DELTAS and chunk.get("id") != "" and chunk.get("name") != "":
-                records.append(_packed(run))
+            if packs(chunk):
+                records.append(packed(run))
             else:
                 records.append({"type": "chunk", "time": time, "chunk": chunk})
         return records

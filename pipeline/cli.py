@@ -10,7 +10,10 @@ import argparse
 import importlib
 import logging
 import os
+import signal
 import sys
+import threading
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -54,6 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     args = parser(argv[0] if argv else None).parse_args(argv)
     terminal = Terminal()
     try:
+        _terminable()
         effective = config.load(_flags(args), os.environ, args.config)
         _log(effective.config.log_level)
         args.effective = effective
@@ -91,6 +95,16 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
     for module in wanted:
         importlib.import_module(f"pipeline.commands.{module}").register(commands)
     return top
+
+
+def _terminable() -> None:
+    """SIGTERM ends a command as Ctrl-C does, so that it takes down what it started."""
+
+    def interrupt(_number: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, interrupt)
 
 
 def _flags(args: argparse.Namespace) -> dict[str, Any]:

@@ -18,7 +18,8 @@ from pipeline.ports import InRecord
 from .client import CALL_SETTINGS, Cluster, by_remedy, new_consumer
 from .source import in_record
 
-POLL_MS = 500
+POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
+POSITION_MS = 500
 
 
 class KafkaReader:
@@ -67,7 +68,7 @@ class KafkaReader:
         while position < stop:
             with by_remedy(f"reading {at.topic}"):
                 polled = consumer.poll(timeout_ms=POLL_MS)
-                now = consumer.position(at, timeout_ms=POLL_MS)
+                now = consumer.position(at, timeout_ms=POSITION_MS)
             for record in polled.get(at, ()):
                 if record.offset >= stop:
                     return
@@ -113,7 +114,7 @@ class KafkaReader:
             "isolation_level": isolation,
             "max_poll_records": limits.BATCH_RECORDS,
             "max_partition_fetch_bytes": 4 * limits.FETCH_PARTITION_BYTES,
-            "fetch_max_wait_ms": POLL_MS // 5,
+            "fetch_max_wait_ms": POLL_MS,
             "allow_auto_create_topics": False,
         }
         return new_consumer(self._cluster, ours)

@@ -115,8 +115,10 @@ class KafkaSource:
         if self._opened is None:
             consumer = new_consumer(self._cluster, self._consumer_settings())
             with by_remedy("connecting"):
-                # A leader of the group that does not know the topic yet deals out nothing.
-                consumer.partitions_for_topic(self._settings.topic)
+                # Makes it know this topic and no other: a leader of the group that does not know
+                # it deals out nothing, and the assignor's work is quadratic in all it knows.
+                timeout_ms = int(self._settings.call_timeout_s * 1000)
+                consumer.beginning_offsets([self._at(0)], timeout_ms=timeout_ms)
             consumer.subscribe([self._settings.topic], listener=_Listener(consumer, self._changes))
             self._opened = consumer
         return self._opened

@@ -7,10 +7,9 @@ growth instead.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
-
-import msgspec
 
 from .changes import AssistantData
 from .events import (
@@ -68,9 +67,7 @@ def take_call(step: Step, chunk: ToolDelta, seq: int, time: int | None, out: Out
 
 
 def take_start(step: Step, chunk: BlockStart, seq: int, time: int | None, out: Out) -> bool:
-    block = step.new_block(chunk.index, chunk.block_type)
-    if block.visible and step.shown is None:
-        step.shown = (seq, time)
+    _look(step, step.new_block(chunk.index, chunk.block_type), seq, time)
     return _has_row(step, seq)
 
 
@@ -79,16 +76,13 @@ def take_end(step: Step, chunk: BlockEnd, seq: int, time: int | None, out: Out) 
     block = step.new_block(chunk.index, chunk.type)
     block.id, block.name, block.final = chunk.call_id, chunk.name, chunk.block
     block.nonblank = chunk.type in ("text", "reasoning") and not chunk.blank
-    if step.shown is not None and not any(held.visible for held in step.blocks.values()):
-        step.shown = None
-    if block.visible and step.shown is None:
-        step.shown = (seq, time)
+    _look(step, block, seq, time)
     return _has_row(step, seq)
 
 
 def take_usage(step: Step, chunk: UsageChunk, seq: int, time: int | None, out: Out) -> bool:
-    step.usage = chunk.raw
-    return step.row is not None
+    before, step.usage = step.usage, chunk.raw
+    return step.row is not None and (before is None or before != chunk.raw)
 
 
 def take_other(step: Step, chunk: OtherChunk, seq: int, time: int | None, out: Out) -> bool:
@@ -133,6 +127,14 @@ def _has_row(step: Step, seq: int) -> bool:
     return True
 
 
+def _look(step: Step, block: Block, seq: int, time: int | None) -> None:
+    """Whether the step is visible, now that ``block`` took the place of another."""
+    if block.visible:
+        step.shown = step.shown or (seq, time)
+    elif step.shown is not None and not any(held.visible for held in step.blocks.values()):
+        step.shown = None
+
+
 def _see(step: Step, block: Block, seq: int, time: int | None) -> bool:
     """The block is not blank any more; whether that makes the step visible now."""
     block.nonblank = True
@@ -147,12 +149,14 @@ def _block(step: Step, index: int, kind: str, seq: int) -> tuple[Block, bool]:
     block = step.blocks.get(index)
     if block is not None and block.type == kind:
         return (block if block.final is None else _reopen(step, index, block)), False
-    return step.new_block(index, kind), _has_row(step, seq)
+    opened = step.new_block(index, kind)
+    _look(step, opened, seq, None)  # it may have taken the place of the only visible one
+    return opened, _has_row(step, seq)
 
 
 def _reopen(step: Step, index: int, block: Block) -> Block:
     """An ended block as open text, for a delta that comes after its end."""
-    final = msgspec.json.decode(block.final or b"{}")
+    final = json.loads(bytes(block.final or b"{}"))  # it may hold half characters
     text = final.get("arguments" if block.type == "tool-call" else "text")
     opened = step.new_block(index, block.type)
     opened.id, opened.name, opened.nonblank = block.id, block.name, block.nonblank
@@ -188,8 +192,9 @@ def _append(
     """Add text to a block. ``changed``: the row is published anyway, so nothing goes out apart."""
     offset = block.size
     text = block.append(text)
-    step.unsent += len(text)
-    step.rev = last_seq
+    if text:  # a half character alone is not shown yet
+        step.unsent += len(text)
+        step.rev = last_seq
     if changed or step.unsent >= UNSENT:
         return True
     if out.wants_partials and text:

@@ -166,11 +166,11 @@ class Compactions:
         return self._name(body.compaction_id) if named else []
 
     def _name(self, compaction_id: str | None) -> list[Compaction]:
-        """The rows of an id become manual; those that were not."""
+        """The rows of an id that did not land yet become manual; those that were not."""
         changed = [
             msgspec.structs.replace(row, named=True)
             for row in self.of_id(compaction_id)
-            if not row.named
+            if not row.named and not row.landed
         ]
         for row in changed:
             self.put(row)

@@ -92,7 +92,7 @@ class Session(Rooms):
         body = event.body
         kind = body.__class__
         if kind in _SURFACE:
-            plan = self.surface.plan(event, order.unseen)
+            plan = self.surface.plan(event, order)
             if plan.__class__ is Refusal:
                 return self._refuse(plan, event, out)
             publish_plan(self, event, plan, out)  # type: ignore[arg-type]
@@ -152,8 +152,8 @@ class Session(Rooms):
             new = _new_members(event, self.order.next_seq)
         elif placed not in (Place.NEXT, Place.GAP):
             return None
-        if new is not None:
-            gap = self.order.take(new.seq, new.count, new.digest)
+        if new is not None:  # the line is remembered as it is, whatever of it is new
+            gap = self.order.take(event.seq, event.count, event.digest)
             if gap is not None:
                 self._take_gap(gap, new, out)
         return new

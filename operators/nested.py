@@ -163,12 +163,10 @@ def started(sub: Sub | None, root: int, seq: int, body: Dispatch, parent: str) -
 
 
 def settled(sub: Sub | None, root: int, seq: int, body: Dispatch, parent: str) -> Sub:
-    """A nested call's logged settling; it replaces an interruption, a second one changes nothing."""
+    """A nested call's logged settling; it replaces an interruption and an earlier settling."""
     assert body.sub_call_id is not None
     if sub is None:
         sub = Sub(seq, root, parent, body.sub_call_id, body.name, body.arguments, "running")
-    if sub.status in ("ok", "error"):
-        return sub
     status = "error" if body.is_error else "ok"
     return msgspec.structs.replace(
         sub, status=status, content=body.content, error=body.error, end_seq=seq

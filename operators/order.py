@@ -48,6 +48,13 @@ class Order:
         """Whether something of the log was not seen (§7)."""
         return bool(self.start or self.gaps)
 
+    @property
+    def seen_to(self) -> int:
+        """Every seq below this one was seen, from the log's first on."""
+        if self.start:
+            return 0
+        return self.gaps[0][0] if self.gaps else self.next_seq
+
     def unseen(self, seq: int) -> bool:
         """Whether that seq lies before the window's start or in a gap."""
         if self.start is not None and seq < self.start:
@@ -65,13 +72,12 @@ class Order:
             return Place.OVERLAP
         if self.unseen(seq):
             return Place.LATE
-        for known, first in zip(self.digest_seqs[-DIGESTS:], self.digests[-DIGESTS:], strict=True):
-            if known == seq and first != digest:
-                return Place.CONFLICT
-        return Place.AGAIN
+        lines = zip(self.digest_seqs[-DIGESTS:], self.digests[-DIGESTS:], strict=True)
+        held = [known for first, known in lines if first == seq]
+        return Place.CONFLICT if held and digest not in held else Place.AGAIN
 
     def take(self, seq: int, count: int, digest: int) -> tuple[int, int] | None:
-        """Take a line's seqs; the gap it leaves open before it, if any."""
+        """Take a line's seqs, as far as they are new; the gap it leaves open before it, if any."""
         gap = None
         if self.start is None:
             self.start = seq

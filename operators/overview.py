@@ -5,7 +5,7 @@ from __future__ import annotations
 from .changes import SessionOverview
 from .events import Shape
 from .rooms import Rooms
-from .totals import bounded, usage_data
+from .totals import Totals, bounded, usage_data
 
 #: The names of the shapes, as outputs.md lists them.
 SHAPE_NAMES = {
@@ -39,13 +39,15 @@ def session_state(rooms: Rooms) -> str:
 
 def overview(rooms: Rooms) -> SessionOverview:
     header = rooms.header
-    totals = rooms.totals
+    # what lies before a fork's cut is never counted in the child's own totals (§6)
+    inherited = rooms.seed_cut is not None
+    totals = Totals() if inherited else rooms.totals
     return SessionOverview(
         session=rooms.session,
         epoch=rooms.epoch,
         seq=rooms.order.next_seq - 1,
         as_of_seq=rooms.as_of_seq,
-        title=rooms.title,
+        title=None if inherited else rooms.title,
         cwd=header.cwd if header else None,
         parent=header.parent if header else None,
         origin=header.origin if header else None,

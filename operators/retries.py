@@ -75,7 +75,9 @@ class Retries:
         if key is None:
             return
         chain = self.table[key]
-        if chain.status != "started" and chain.attempts[-1].retry == body.retry:
+        if body.retry is None or chain.attempts[-1].retry != body.retry:
+            return
+        if chain.status != "started":
             self._put(msgspec.structs.replace(chain, status="started"), seq, out)
 
     def close(self, keys: list[int], seq: int, out: Out) -> None:

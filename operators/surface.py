@@ -11,9 +11,9 @@ node is its seq, its type and, for a tool result, the digest a rewrite has to ma
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from immutables import Map
 from msgspec import Struct
@@ -31,6 +31,15 @@ from .sources import EMPTY, Refusal, check_sources, cited, missing, uncited
 
 Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment
+
+
+class Seen(Protocol):
+    """Which seqs of the log were seen: not those before a window, and not those in a gap."""
+
+    @property
+    def seen_to(self) -> int: ...
+
+    def unseen(self, seq: int) -> bool: ...
 
 
 class Node(Struct, frozen=True, array_like=True, gc=False):
@@ -105,10 +114,8 @@ class Surface:
 
     # --- deciding -----------------------------------------------------------------------------
 
-    def plan(self, event: Event, unseen: Callable[[int], bool]) -> Plan | Refusal:
-        """What a surface event does here, or the first rule it breaks (projection.md §4).
-
-        ``unseen(seq)`` says whether that seq lies before a window or in a gap."""
+    def plan(self, event: Event, seen: Seen) -> Plan | Refusal:
+        """What a surface event does here, or the first rule it breaks (projection.md §4)."""
         marker = event.marker
         if isinstance(marker, Append):
             return self._plan_append(event)
@@ -118,7 +125,7 @@ class Surface:
             return Refusal(marker.reason, marker.message)
         start, end = self.find(marker.start), self.find(marker.end)
         for name, node, seq in (("start", start, marker.start), ("end", end, marker.end)):
-            if node is None and (seq >= event.seq or not unseen(seq)):
+            if node is None and (seq >= event.seq or not seen.unseen(seq)):
                 return Refusal(f"replace-{name}-not-found", f"{name} {seq} is no current node")
         if start and end and start.key > end.key:
             return Refusal(
@@ -128,25 +135,28 @@ class Surface:
         if refusal := check_sources(event):
             return refusal
         if start and end:
-            return self._plan_replace(event, tuple(self.between(start.key, end.key)))
-        return self._plan_partial(event, marker, start, end)
+            return self._plan_replace(event, tuple(self.between(start.key, end.key)), seen)
+        return self._plan_partial(event, marker, (start, end), seen)
 
     def _plan_append(self, event: Event) -> Plan | Refusal:
         if event.sources is not None and (refusal := check_sources(event)):
             return refusal
         return Plan(_node(event, event.seq))
 
-    def _plan_replace(self, event: Event, shadowed: tuple[Node, ...]) -> Plan | Refusal:
+    def _plan_replace(
+        self, event: Event, shadowed: tuple[Node, ...], seen: Seen
+    ) -> Plan | Refusal:
         if left_out := uncited([node.seq for node in shadowed], event.sources):
             return missing(left_out)
-        if refusal := self._check_rewrite(event, shadowed):
+        if refusal := self._check_rewrite(event, shadowed, seen):
             return refusal
         return Plan(_node(event, shadowed[0].key), shadowed, replaces=True)
 
     def _plan_partial(
-        self, event: Event, marker: Replace, start: Node | None, end: Node | None
+        self, event: Event, marker: Replace, ends: tuple[Node | None, Node | None], seen: Seen
     ) -> Plan | Refusal:
         """An endpoint was never seen: what is cited between the known ones goes (§7)."""
+        start, end = ends
         if isinstance(event.sources, Sources) and not event.sources.count:
             return EMPTY
         known = [node.seq for node in (start, end) if node]
@@ -157,12 +167,16 @@ class Surface:
         high = end.key if end else (nodes[-1].key if nodes else 0)
         cites = cited(event.sources)
         shadowed = tuple(n for n in nodes if low <= n.key <= high and cites(n.seq))
-        if shadowed and (refusal := self._check_rewrite(event, shadowed)):
+        if isinstance(event.body, ToolResult) and marker.start != marker.end:
+            return Refusal("rewrite-not-one-node", "a tool result would replace several nodes")
+        if shadowed and (refusal := self._check_rewrite(event, shadowed, seen)):
             return refusal
         key = shadowed[0].key if shadowed else _key_after(nodes, marker.start)
         return Plan(_node(event, key), shadowed, replaces=True, partial=True)
 
-    def _check_rewrite(self, event: Event, shadowed: tuple[Node, ...]) -> Refusal | None:
+    def _check_rewrite(
+        self, event: Event, shadowed: tuple[Node, ...], seen: Seen
+    ) -> Refusal | None:
         body = event.body
         if isinstance(body, ToolResult):
             if len(shadowed) != 1:
@@ -179,14 +193,15 @@ class Surface:
                 )
         head = shadowed[0]
         alone = isinstance(body, SystemMessage) and len(shadowed) == 1
-        if head.type == "system/message" and not alone and self._is_head(head):
+        if head.type == "system/message" and not alone and self._is_head(head, seen):
             return Refusal(
                 "head-protected", "the system message at the head is replaced by its like alone"
             )
         return None
 
-    def _is_head(self, node: Node) -> bool:
-        return self.segments[self.spine[0]][0].seq == node.seq
+    def _is_head(self, node: Node, seen: Seen) -> bool:
+        """Whether that node is certainly the first: nothing that was not seen can stand before."""
+        return self.segments[self.spine[0]][0].seq == node.seq and 0 <= node.key < seen.seen_to
 
     # --- changing -----------------------------------------------------------------------------
 

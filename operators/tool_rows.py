@@ -37,9 +37,9 @@ def on_tool_result(rooms: Rooms, event: Event, body: ToolResult, out: Out) -> No
         return rooms.note("result_dropped")
     if tool.key == event.seq:
         _own_tool(rooms, event, tool)
-    elif rooms.turns.is_closed(tool.turn):  # it can be forgotten when that number ends again
+    else:  # a call that was kept when its turn ended can be forgotten when that number ends again
         _, step = rooms.step_of(tool.turn, tool.step, event)
-        if tool.key not in step.tools:
+        if tool.key < step.key and tool.key not in step.tools:
             step.tools.append(tool.key)
     if tool.status == "error" and tool.anchor >= rooms.totals.cut:
         rooms.totals.count("tool_errors")
@@ -62,8 +62,9 @@ def on_dispatch(rooms: Rooms, event: Event, body: Dispatch, out: Out) -> None:
     if tool is None:
         return rooms.tools.nested.wait(body.root_call_id, event.seq, body)
     boundary = rooms.boundary(tool.turn, tool.step, event)
-    if rooms.tools.dispatch(event.seq, body, tool, boundary):
+    changed = rooms.tools.dispatch(event.seq, body, tool, boundary)
+    if changed:
         rooms.tools.publish(tool, event.seq, out)
-    else:
+    elif changed is None:
         rooms.note("dispatch_dropped")
     return None

@@ -69,7 +69,7 @@ class Tools:
         self.table: Table[Tool] = Table()
         self.by_id: Map[str, tuple[int, ...]] = Map()
         self.unpaired: Map[str, tuple[int, ...]] = Map()  # calls without a logged result
-        self.announced: Map[str, Announcement] = Map()
+        self.announced: Map[str, tuple[Announcement, ...]] = Map()  # by seq
         self.nested = Nested()
 
     def fork(self) -> Tools:
@@ -85,7 +85,18 @@ class Tools:
     ) -> None:
         said = Announcement(seq, turn, step)
         for call_id in calls:
-            self.announced = self.announced.set(call_id, said)
+            held = self.announced.get(call_id, ())
+            self.announced = self.announced.set(call_id, (*held, said))
+
+    def forget_announcements(self, turn: int | None, call_ids: list[str]) -> None:
+        """An ended turn's messages announce nothing any more."""
+        for call_id in call_ids:
+            held = self.announced.get(call_id)
+            if held is not None:
+                left = tuple(said for said in held if said.turn != turn)
+                self.announced = (
+                    self.announced.set(call_id, left) if left else self.announced.delete(call_id)
+                )
 
     def announce_late(
         self, seq: int, turn: int | None, step: int | None, call_id: str, out: Out
@@ -110,6 +121,7 @@ class Tools:
         assert body.call_id is not None
         turn, step = place
         said = self.announced.get(body.call_id)
+        announced_by = said[-1].seq if said else None
         first = self._nameless(body.call_id, turn, step)
         made = Tool(seq, turn, step, body.call_id) if first is None else first
         tool = msgspec.structs.replace(
@@ -118,7 +130,7 @@ class Tools:
             arguments=body.arguments,
             call_seq=seq,
             call_time=time,
-            announced_by=said.seq if said else made.announced_by,
+            announced_by=made.announced_by if announced_by is None else announced_by,
         )
         if first is None:
             if boundary is not None:
@@ -149,7 +161,8 @@ class Tools:
         elif self._settled(body.call_id, *place):
             return None
         else:
-            tool = Tool(seq, *place, body.call_id)
+            said = self.announced.get(body.call_id)
+            tool = Tool(seq, *place, body.call_id, announced_by=said[-1].seq if said else None)
             self._index(tool)
         joined = _resulted(tool, seq, time, body)
         self._put(joined, seq, out)
@@ -157,23 +170,28 @@ class Tools:
             self._attach_waiting(joined, boundary, seq, out)
         return joined
 
-    def dispatch(self, seq: int, body: Dispatch, tool: Tool, boundary: Boundary | None) -> bool:
-        """A nested call's start or settling under ``tool``; False when it is dropped."""
+    def dispatch(
+        self, seq: int, body: Dispatch, tool: Tool, boundary: Boundary | None
+    ) -> bool | None:
+        """A nested call's start or settling under ``tool``: whether it changed something; None
+        when it is dropped."""
         assert body.sub_call_id is not None
         parent = body.parent_call_id
         if parent is None:
-            return False
+            return None
         sub = self.nested.find(tool.key, body.sub_call_id)
         if sub is None and not self.nested.edge_allowed(
             tool.key, tool.call_id, parent, body.sub_call_id
         ):
-            return False
+            return None
         if sub is not None and sub.parent != parent:
-            return False
+            return None
         turn = settled if body.settled else started
         changed = turn(sub, tool.key, seq, body, parent)
         if changed.status == "running" and boundary is not None:
             changed = interrupted(changed, boundary[0])
+        if changed == sub:
+            return False
         self.nested.put(changed)
         return True
 
@@ -219,7 +237,7 @@ class Tools:
     def _attach_waiting(self, tool: Tool, boundary: Boundary | None, rev: int, out: Out) -> None:
         waited = self.nested.arrived(tool.call_id)
         for dispatch in waited:
-            if not self.dispatch(dispatch.key, dispatch.body, tool, boundary):
+            if self.dispatch(dispatch.key, dispatch.body, tool, boundary) is None:
                 out.dropped_dispatches += 1
         if waited:
             self.publish(tool, rev, out)

@@ -84,8 +84,12 @@ def on_system(rooms: Rooms, event: Event, body: SystemMessage | DeveloperMessage
         return
     place = rooms.turns.place(body.turn, body.step)
     source = body.source
-    kind, visible = ("system", False) if isinstance(body, SystemMessage) else ("context", True)
-    data = MessageData(body.id, body.content, source.raw, source.producer, source.form)
+    if isinstance(body, SystemMessage):
+        kind, visible = "system", False
+        data = MessageData(body.id, body.content, source.raw)
+    else:
+        kind, visible = "context", True
+        data = MessageData(body.id, body.content, source.raw, source.producer, source.form)
     out.row(RowPlace(kind, event.seq, event.seq, 0, event.seq, visible, *place, event.time), data)
     if visible:
         rooms.totals.count(kind)
@@ -153,6 +157,7 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
     if step.settled or step.closed:
         return
     silent = Out(partials=False)
+    before = None if step.row is None else (step.place(0), step.data("running"))
     if step.first is None and body.records:
         step.first = (event.seq, event.time)
     for record in body.records:
@@ -161,7 +166,9 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
             assistant.take_run(step, chunk, event.seq, silent, spread=False)
         else:
             assistant.TAKES[chunk.__class__](step, chunk, event.seq, record.time, silent)
-    if step.row is not None:
+    if step.shown is not None and step.shown[0] == event.seq:
+        step.shown = (event.seq, event.time)  # a row's time is its anchor event's (§5)
+    if step.row is not None and before != (step.place(0), step.data("running")):
         _publish(rooms, step, event.seq, out)
 
 

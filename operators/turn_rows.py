@@ -133,8 +133,5 @@ def _forget(rooms: Rooms, turn: Turn) -> None:
         assert step is not None
         rooms.tools.forget(step.tools)
         rooms.retries.forget(step.retries)
-        for call_id, _ in step.announces:
-            said = rooms.tools.announced.get(call_id)
-            if said is not None and said.turn == turn.number:
-                rooms.tools.announced = rooms.tools.announced.delete(call_id)
+        rooms.tools.forget_announcements(turn.number, [call_id for call_id, _ in step.announces])
     rooms.steps.forget(turn)

@@ -280,8 +280,21 @@ def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
             _load_segment(session, name, value, segments)
     _index(session)
     kept = Segments()
-    session.segments = Segments(kept.inline.update(inline), kept.apart.update(dict.fromkeys(apart)))
+    session.segments = Segments(
+        kept.inline.update(inline),
+        kept.apart.update(dict.fromkeys(apart)),
+        kept.pieces.update(_pieces(apart)),
+    )
     return session
+
+
+def _pieces(apart: list[str]) -> dict[int, frozenset[str]]:
+    """The names of sealed pieces by the segment of their step."""
+    held: dict[int, set[str]] = {}
+    for name in apart:
+        if name[0] == "x":
+            held.setdefault(int(name[1:].split(".")[0]), set()).add(name)
+    return {number: frozenset(names) for number, names in held.items()}
 
 
 class _Version(msgspec.Struct):
@@ -354,4 +367,6 @@ def _index_steps(session: Session) -> None:
         session.turns.records[step.turn].steps.append(key)
         said += [(seq, call_id, step) for call_id, seq in step.announces]
     for seq, call_id, step in sorted(said, key=lambda entry: entry[0]):
-        tools.announced = tools.announced.set(call_id, Announcement(seq, step.turn, step.step))
+        held = tools.announced.get(call_id, ())
+        said_here = Announcement(seq, step.turn, step.step)
+        tools.announced = tools.announced.set(call_id, (*held, said_here))

@@ -226,12 +226,18 @@ def test_raw_and_zstd_files_have_the_document_of_their_lines(tmp_path: Path) -> 
 def test_an_unreadable_file_has_a_document_that_says_why(
     tmp_path: Path, content: bytes | None
 ) -> None:
-    path = tmp_path / "log.jsonl"
+    path = tmp_path / "session.v4.jsonl"
     if content is not None:
         path.write_bytes(content)
     got = fold_path(path)
     assert (got["events"], got["rows"], got["session"]) == (0, [], None)
     assert {(fault["line"], fault["reason"]) for fault in got["faults"]} == {(0, "unreadable")}
+
+
+def test_an_empty_file_of_no_harness_is_a_log_of_no_events(tmp_path: Path) -> None:
+    path = tmp_path / "log.jsonl"
+    path.touch()
+    assert fold_path(path) == fold() | {"path": str(path)}
 
 
 def test_a_torn_tail_is_no_fault(tmp_path: Path) -> None:
@@ -242,7 +248,7 @@ def test_a_torn_tail_is_no_fault(tmp_path: Path) -> None:
 
 
 def test_damage_of_a_harness_log_is_reported_once_and_ends_a_strict_run(tmp_path: Path) -> None:
-    path = tmp_path / "log.jsonl"
+    path = tmp_path / "session.v4.jsonl"
     end = line("turn/end", 2, {"turn": 1, "reason": {"kind": "completed"}})
     path.write_bytes(b"\n".join([HEADER, user(0), b"{oops", user(1), end, b""]))
     got = fold_path(path)

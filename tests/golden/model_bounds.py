@@ -41,7 +41,6 @@ class Bounds:
         if ev.type == "turn/start":
             self.turn, self.step = ev.turn, None
             self.closed_turns.discard(ev.turn)
-            self._drop(ev.turn)
         elif ev.type == "step/start":
             place = self.place(ev)
             self.turn, self.step = place
@@ -50,7 +49,8 @@ class Bounds:
                 self.reopened.add(place)
         elif ev.type == "step/end":
             place = self.place(ev)
-            self.closed_steps[place] = (ev.seq, ev.time)
+            if not self.forgotten(place):
+                self.closed_steps[place] = (ev.seq, ev.time)
             if self.step == place[1]:
                 self.step = None
             return [place]

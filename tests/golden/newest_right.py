@@ -6,6 +6,7 @@ from typing import Any
 
 from tests.golden import rows
 from tests.golden.model import Model
+from tests.golden.model_commands import Command
 from tests.golden.model_log import flat, message, text
 from tests.golden.model_nested import tree
 from tests.golden.model_steps import Assistant, Turn
@@ -90,29 +91,40 @@ def _tool(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
             own.cut[0] * 100 + row["data"]["result_rank"] if name == "result" else own.cut[1]
         ), 19
     if own.call_id in model.tools.dropped.values():
-        return _told(name, own), 8
+        return told(own).get(name, ABSENT), 8
     if own.call_id in model.tools.reused:
-        return _told(name, own), 1
+        return told(own).get(name, ABSENT), 1
     if own.call_id in model.tools.forgotten:
-        return _told(name, own), 19
-    return (_told(name, own), 2) if own.completed_late else (ABSENT, None)
+        return told(own).get(name, ABSENT), 19
+    return (told(own).get(name, ABSENT), 2) if own.completed_late else (ABSENT, None)
 
 
-def _told(name: str, own: Tool) -> Json:
+def told(own: Tool) -> Node:
+    """A tool row in the words of ``newest_views``, as far as the log says it."""
     status = "done" if own.status == "ok" else own.status
     values: Node = {"anchor": own.anchor * 100, "status": status}
     values["subs"] = [child.view(own.closed) for child in tree(own.call_id, own.nested)]
     if own.call is None:
         values |= {"call": None, "callTime": None}
     else:
-        told = own.call.data
-        call = {"name": told.get("name"), "argsRaw": told.get("arguments")}
+        data = own.call.data
+        call = {"name": data.get("name"), "argsRaw": data.get("arguments")}
         values |= {"call": rows.text_fields(call, "name", "argsRaw"), "callTime": own.call.time}
     if own.result is not None:
-        values |= {"result": own.result.seq * 100, "time": own.result.time}
-        values |= {"content": _content(own), "isError": status == "error"}
-        values |= {"error": own.result.data.get("error"), "meta": own.result.data.get("meta")}
-    return values.get(name, ABSENT)
+        values |= {"result": own.result.seq * 100, "content": _content(own)}
+        values |= {"isError": status == "error", "meta": own.result.data.get("meta")}
+        values |= {"error": own.result.data.get("error"), "time": own.result.time}
+    return values
+
+
+def commanded(own: Command) -> Node:
+    """A command row in the words of ``newest_views``."""
+    mark, first = own.marker, own.run or own.first_done
+    status = own.outcome["kind"] if own.outcome else "running"
+    values: Node = {"anchor": (mark.ev.seq if mark else own.seq) * 100, "outcome": own.outcome}
+    values |= {"compaction": {"seq": mark.ev.seq, **mark.fields} if mark else None}
+    values |= {"status": status + ("+compacted" if mark else ""), "seq": own.seq}
+    return values | {"name": own.name, "time": first.time if first else None}
 
 
 def _content(own: Tool) -> Json:
@@ -134,12 +146,7 @@ def _command(name: str, row: Row, model: Model) -> tuple[Json, int | None]:
     if own is None:
         return ABSENT, None
     again = sum(c.command_id == own.command_id for c in commands.commands) > 1
-    mark = own.marker
-    status = own.outcome["kind"] if own.outcome else "running"
-    values: Node = {"anchor": (mark.ev.seq if mark else own.seq) * 100, "outcome": own.outcome}
-    values |= {"compaction": {"seq": mark.ev.seq, **mark.fields} if mark else None}
-    values |= {"status": status + ("+compacted" if mark else ""), "seq": own.seq}
-    values |= {"name": own.name, "time": (own.run or own.done).time}  # type: ignore[union-attr]
+    values = commanded(own)
     reason = 3 if again else 2 if own.early else 11 if commands.proofs(own) else FOLLOWS_T
     return values.get(name, ABSENT), reason
 

@@ -25,7 +25,7 @@ from operators.events import (
 
 from .chunks import packed_event
 from .jsontree import JsonError, Node, parse, whole
-from .markers import marker_of, marker_shape, read_marker, read_sources, sources_of
+from .markers import marker_of, read_marker, read_sources, sources_of
 from .rows import MALFORMED, NO_QUALITY, Row
 from .shapes import EVENTS, PACKED, HeaderRow
 from .typed import BAD, coerce, integer
@@ -124,9 +124,7 @@ class _Reader:
 
     def _marker(self) -> tuple[Marker, int]:
         op = read_marker(self.node.member("surfaceOp"))
-        if isinstance(op, BadMarker):
-            return op, 0
-        return marker_of(op), marker_shape(op)
+        return (op, 0) if isinstance(op, BadMarker) else marker_of(op)
 
     def _sources(self) -> tuple[SourceList, int]:
         seqs = read_sources(self.node.member("sourceEventSeqs"))

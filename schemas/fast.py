@@ -18,7 +18,7 @@ from operators.events import APPEND, Event, Line, Marker, SourceList, Unknown
 
 from .chunks import PackedRow, packed_event
 from .jsontree import MAX_DEPTH
-from .markers import marker_of, marker_shape, sources_of
+from .markers import marker_of, sources_of
 from .rows import MALFORMED, NO_QUALITY, OpenRow, Row
 from .shapes import EVENTS, PACKED, HeaderRow
 from .shapes_results import ClosedResultRow
@@ -63,7 +63,8 @@ def _event(row: Row, line: bytes, implicit: int | None) -> Event | None:
     type_, body, bits = row.read()
     marker: Marker = APPEND
     if op != "append":
-        marker, bits = marker_of(op), bits | marker_shape(op)
+        marker, spelling = marker_of(op)
+        bits |= spelling
     sources: SourceList = None
     if seqs is not UNSET:
         sources, ranges = sources_of(seqs)
@@ -96,7 +97,7 @@ def _unknown(line: bytes, implicit: int | None) -> Event | None:
     digest = xxh3_64_intdigest(line)
     if row.ignorable is True:
         return Event(seq, time, row.type, Unknown(True), None, None, digest)
-    marker = marker_of(row.surfaceOp)
+    marker, _ = marker_of(row.surfaceOp)
     sources, _ = sources_of(row.sourceEventSeqs)
     quality = MALFORMED if row.ignorable is False else NO_QUALITY
     return Event(seq, time, row.type, Unknown(False), marker, sources, digest, 1, 0, quality)

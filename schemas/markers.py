@@ -57,25 +57,18 @@ _ELEMENT: Final = BadSources(
 _DUPLICATE: Final = BadSources("sources-duplicate", "sourceEventSeqs covers a seq twice")
 
 
-def marker_of(op: SurfaceOp) -> Marker:
-    """The marker of a well-typed ``surfaceOp``."""
+def marker_of(op: SurfaceOp) -> tuple[Marker, int]:
+    """The marker of a well-typed ``surfaceOp``, and the shape bit of a replace's spelling."""
     if op is UNSET:
-        return None
+        return None, 0
     if op == "append":
-        return APPEND
+        return APPEND, 0
     if op.startSeq is UNSET and op.endSeq is UNSET:
         if op.start is not UNSET and op.end is not UNSET:
-            return Replace(op.start, op.end)
+            return Replace(op.start, op.end), _START
     elif op.start is UNSET and op.end is UNSET and not (op.startSeq is UNSET or op.endSeq is UNSET):
-        return Replace(op.startSeq, op.endSeq)
-    return _INVALID_REPLACE
-
-
-def marker_shape(op: SurfaceOp) -> int:
-    """The shape bit of a well-formed replace's spelling."""
-    if op is UNSET or op == "append":
-        return 0
-    return _START if op.start is not UNSET else _START_SEQ
+        return Replace(op.startSeq, op.endSeq), _START_SEQ
+    return _INVALID_REPLACE, 0
 
 
 def read_marker(node: Node | None) -> SurfaceOp | BadMarker:
@@ -115,12 +108,12 @@ def sources_of(seqs: SourceSeqs) -> tuple[SourceList, int]:
         if len(set(plain)) != count:
             return _DUPLICATE, 0
     except TypeError:  # a range is a list: it has no difference and no hash
-        return _ranges(seqs), _RANGES
+        return _ranges(seqs)
     pairs = tuple(zip(plain, plain, strict=True))
     return Sources(pairs, count, min(plain), max(plain)), 0
 
 
-def _ranges(seqs: list[Seq | list[Seq]]) -> SourceList:
+def _ranges(seqs: list[Seq | list[Seq]]) -> tuple[SourceList, int]:
     ranges = []
     for element in seqs:
         if isinstance(element, int):
@@ -128,12 +121,12 @@ def _ranges(seqs: list[Seq | list[Seq]]) -> SourceList:
         elif len(element) == 2 and element[0] <= element[1]:
             ranges.append((element[0], element[1]))
         else:
-            return _ELEMENT
+            return _ELEMENT, 0
     ordered = sorted(ranges)
     if any(left[1] >= right[0] for left, right in pairwise(ordered)):
-        return _DUPLICATE
+        return _DUPLICATE, 0
     count = sum(last - first + 1 for first, last in ranges)
-    return Sources(tuple(ranges), count, ordered[0][0], ordered[-1][1])
+    return Sources(tuple(ranges), count, ordered[0][0], ordered[-1][1]), _RANGES
 
 
 def read_sources(node: Node | None) -> SourceSeqs | BadSources:

@@ -29,11 +29,10 @@ def measure(lines: Sequence[bytes] | None = None) -> dict[str, float]:
 
 
 def _pair(lines: Sequence[bytes]) -> tuple[float, float]:
-    """Best of several alternating rounds, so that noise meets both alike; processor time, as other programs run too."""
+    """Best of several alternating rounds, so that noise meets both alike; processor time."""
     repeat = max(1, 4000 // len(lines))
     rounds = [
-        (_time(read_line, lines, repeat), _time(json.loads, lines, repeat))
-        for _ in range(_ROUNDS)
+        (_time(read_line, lines, repeat), _time(json.loads, lines, repeat)) for _ in range(_ROUNDS)
     ]
     return min(a for a, _ in rounds), min(b for _, b in rounds)
 

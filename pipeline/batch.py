@@ -148,38 +148,47 @@ def _epoch(headers: Headers) -> int | None:
 def advance(lines: Iterable[ReadRecord], states: SessionStates) -> Advanced:
     """Fold every line into a fork of its session; ``states`` stays as it is."""
     folded = Advanced({}, [], Counter())
-    for line in lines:
-        folded.counts["records"] += 1
-        if line.session is None:
-            assert isinstance(line.line, Fault)
-            refusal = Refusal(line.line.reason, line.line.message)
-            folded.refused.append((line.record, refusal))
-        else:
-            _take(folded, line, line.session, states)
+    count = 0
+    for item in lines:
+        count += 1
+        session, line = item.session, item.line
+        if session is None:
+            assert isinstance(line, Fault)
+            folded.refused.append((item.record, Refusal(line.reason, line.message)))
+            continue
+        touched = folded.touched.get(session)
+        if touched is None:
+            touched = folded.touched[session] = _touch(session, item.record.partition, states)
+        if item.epoch not in (CURRENT, touched.state.epoch) and not _enter(touched, item.epoch):
+            folded.counts["stale"] += 1
+            continue
+        state, out = touched.state, touched.out
+        if type(line) is Event and line.seq < state.next_seq >= line.seq + line.count:
+            folded.counts["redelivered"] += 1  # or late: then it is refused as well
+        before = len(out.refused)
+        state.take(line, out)
+        if len(out.refused) > before:
+            for refused in out.refused[before:]:
+                refusal = Refusal(refused.reason, refused.message, session, refused.seq)
+                folded.refused.append((item.record, refusal))
+    folded.counts["records"] = count
     return folded
 
 
-def _take(folded: Advanced, item: ReadRecord, session: str, states: SessionStates) -> None:
-    touched = folded.touched.get(session)
-    if touched is None:
-        state = states.get(session)
-        state = Session(session) if state is None else state.fork()
-        touched = folded.touched[session] = Touched(item.record.partition, state, Out())
-    if item.epoch not in (CURRENT, touched.state.epoch):
-        entered = enter_epoch(touched.state, item.epoch, touched.out)
-        if entered is None:
-            folded.counts["stale"] += 1
-            return
-        touched.left |= frozenset(touched.state.segments.apart)
-        touched.state = entered
-    state, out, line = touched.state, touched.out, item.line
-    if type(line) is Event and line.seq + line.count <= state.next_seq:
-        folded.counts["redelivered"] += 1  # or late: then it is refused as well
-    before = len(out.refused)
-    state.take(line, out)
-    for refused in out.refused[before:]:
-        refusal = Refusal(refused.reason, refused.message, session, refused.seq)
-        folded.refused.append((item.record, refusal))
+def _touch(session: str, partition: int, states: SessionStates) -> Touched:
+    """A copy of the session to fold into, made once per batch."""
+    state = states.get(session)
+    return Touched(partition, Session(session) if state is None else state.fork(), Out())
+
+
+def _enter(touched: Touched, epoch: int) -> bool:
+    """Begin a new generation of the log; False for a record of one that has passed."""
+    entered = enter_epoch(touched.state, epoch, touched.out)
+    if entered is None:
+        return False
+    touched.left |= frozenset(touched.state.segments.apart)
+    touched.state = entered
+    return True
 
 
 # --- changes -> records ---------------------------------------------------------------------------

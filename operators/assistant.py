@@ -44,15 +44,15 @@ def take_text(step: Step, chunk: TextDelta, seq: int, time: int | None, out: Out
     text = chunk.text
     if not text:
         return changed
-    if not block.nonblank:
+    if not (step.token_seen and block.nonblank):
         changed |= _first_text(step, block, text, seq, time)
     return _append(step, block, seq, seq, time, text, out, changed)
 
 
 def _first_text(step: Step, block: Block, text: str, seq: int, time: int | None) -> bool:
-    """A block that is blank so far may be what makes the first token, or makes the step visible."""
+    """Text that may be the first token, or what makes the step visible."""
     changed = not step.token_seen and step.token(time)
-    if not is_blank(text):
+    if not block.nonblank and not is_blank(text):
         changed |= _see(step, block, seq, time)
     return changed
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import UNSET
 from msgspec.structs import replace
 from xxhash import xxh3_64_intdigest
 
@@ -94,8 +93,7 @@ class _Reader:
 
     def _packed(self, type_: str) -> Line:
         row = coerce(self.node, PACKED[type_])
-        bad = row is BAD or ("seq0" in self.row) is (row.seq0 is UNSET)
-        event = None if bad else packed_event(row, self.implicit, self.digest)
+        event = None if row is BAD else packed_event(row, self.implicit, self.digest)
         if event is None:
             return self._fault("packed-row-invalid", f"malformed {type_} row", None)
         return replace(event, quality=self.quality) if self.quality else event

@@ -2,8 +2,8 @@
 
 The wire types are private ``msgspec`` structs of what a log writes. Where msgspec accepts a text,
 :func:`coerce` makes the same value of the exact reader's tree; where it does not, ``coerce`` gives
-every field that is not what it should be its default, and only a required field that is wrong
-makes its struct wrong (:data:`BAD`). Numbers are read by value: ``18.0`` is 18.
+every field that is not what it should be its default; only a required field, or any field of a
+closed struct, that is wrong makes its struct wrong (:data:`BAD`). Numbers are read by value: ``18.0`` is 18.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ def _struct(type_: type[Struct]) -> _Reader:
             child = node.member(wire)
             value = BAD if child is None else reader(child)
             if value is BAD:
-                if default is NODEFAULT:
+                if default is NODEFAULT or (closed and child is not None):
                     return BAD
                 value = default
             values[name] = value

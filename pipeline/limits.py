@@ -40,7 +40,7 @@ DEADLETTER_PARTITIONS: Final = 1
 # --- batches --------------------------------------------------------------------------------------
 
 #: Most input records of one transaction. At 2 000 the fixed cost of a transaction (about 50 ms) is
-#: under a tenth of its sends; a batch of this many longest lines is bounded by the fetch below.
+#: under a tenth of its sends.
 BATCH_RECORDS: Final = 2_000
 
 #: The broker waits this long for ``FETCH_MIN_BYTES`` before it answers: the latency of a batch.
@@ -51,6 +51,10 @@ FETCH_MIN_BYTES: Final = 128 * 1024
 
 #: Per partition and fetch, so that six partitions fill a batch. A longer record still comes whole.
 FETCH_PARTITION_BYTES: Final = 1024 * 1024
+
+#: Of one fetch, and so of one batch and broker: what comes of it must be sent and acknowledged well
+#: within the transaction's timeout.
+FETCH_BYTES: Final = 8 * 1024 * 1024
 
 #: One poll that found nothing returns after this, so that a stop is noticed.
 POLL_TIMEOUT_S: Final = 0.5
@@ -83,6 +87,9 @@ COMMITTED_TIMEOUT_S: Final = 15.0
 
 #: A member that sends no heartbeat loses its partitions after this.
 SESSION_TIMEOUT_MS: Final = 10_000
+
+#: Between two polls a worker restores the partitions it was given, however large they are.
+MAX_POLL_INTERVAL_MS: Final = 900_000
 
 #: A member hears of a rebalance with its next heartbeat, and moving a partition takes two of them.
 HEARTBEAT_MS: Final = 1_000

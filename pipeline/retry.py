@@ -26,6 +26,7 @@ class Budget:
         self._clock = clock
         self._seconds = seconds
         self._since: float | None = None
+        self._last: float | None = None
         self._pause = limits.RETRY_FIRST_S
         self._fenced: float | None = None
 
@@ -39,6 +40,9 @@ class Budget:
         now = self._clock.monotonic()
         if isinstance(error, Fenced):
             self._refuse_twin(now, error)
+        if self._last is not None and now - self._last > 2 * self._seconds:
+            self.succeeded()  # idle since: this is another trouble
+        self._last = now
         if self._since is None:
             self._since = now
         elif now - self._since >= self._seconds:

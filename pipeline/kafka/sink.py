@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
@@ -106,6 +107,7 @@ class KafkaTransaction:
         self._settings = settings
         self._topics = {role: settings.names.of(role) for role in _ROLES}
         self._futures: list[Any] = []
+        self._began = time.monotonic()
 
     def send(self, record: OutRecord) -> None:
         partition = record.partition
@@ -123,7 +125,7 @@ class KafkaTransaction:
             size = len(record.key or b"") + len(record.value or b"")
             raise too_large(record, size) from error
         except raised.KafkaError as error:
-            raise translated(f"sending to {self._topics[record.role]}", error) from error
+            raise self._translated(f"sending to {self._topics[record.role]}", error) from error
         self._futures.append(future)
 
     def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
@@ -134,32 +136,48 @@ class KafkaTransaction:
             TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)
             for partition, offset in offsets.items()
         }
-        with by_remedy("sending offsets"):
-            bounded(
-                "send_offsets",
-                self._settings.call_timeout_s,
-                lambda: self._producer.send_offsets_to_transaction(commits, member.token),
-            )
+        self._bounded(
+            "send_offsets",
+            lambda: self._producer.send_offsets_to_transaction(commits, member.token),
+        )
 
     def flush(self) -> None:
-        with by_remedy("flush"):
+        try:
             self._producer.flush(timeout=self._settings.call_timeout_s)
+        except raised.KafkaError as error:
+            raise self._translated("flush", error) from error
         for future in self._futures:
-            if future.exception is not None:
-                error = future.exception
-                raise translated("a record was not acknowledged", error) from error
+            lost = future.exception
+            if lost is not None:
+                raise self._translated("a record was not acknowledged", lost) from lost
             if not future.is_done:
                 raise Retriable("a record was neither acknowledged nor refused")
 
     def commit(self) -> None:
         try:
-            with by_remedy("commit"):
-                seconds = self._settings.call_timeout_s
-                bounded("commit", seconds, self._producer.commit_transaction)
+            self._bounded("commit", self._producer.commit_transaction)
         except (Fenced, Fatal):
             raise
         except PipelineError as error:
             raise CommitUnknown(error.message, error.remedy) from error
+
+    def _bounded(self, what: str, call: Callable[[], None]) -> None:
+        try:
+            bounded(what, self._settings.call_timeout_s, call)
+        except (raised.KafkaError, PipelineError) as error:
+            raise self._translated(what, error) from error
+
+    def _translated(self, what: str, error: BaseException) -> PipelineError:
+        """By remedy. A transaction that took too long was ended by the broker, which then fences
+        its producer as it would for a second worker."""
+        found = translated(what, error)
+        seconds = time.monotonic() - self._began
+        if isinstance(found, Fenced) and seconds * 1000 >= limits.TRANSACTION_TIMEOUT_MS:
+            return Retriable(
+                f"{what}: the transaction took {seconds:.0f} s and was ended by the broker",
+                "use smaller batches, or find out what is slow: the broker or this machine",
+            )
+        return found
 
 
 _ROLES = ("surface", "transcript", "partials", "overview", "deadletter", "state")

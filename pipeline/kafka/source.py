@@ -136,6 +136,8 @@ class KafkaSource:
             "max_poll_records": self._settings.batch_records,
             "fetch_min_bytes": limits.FETCH_MIN_BYTES if self._settings.linger_ms else 1,
             "fetch_max_wait_ms": max(self._settings.linger_ms, 1),
+            "max_poll_interval_ms": limits.MAX_POLL_INTERVAL_MS,
+            "fetch_max_bytes": limits.FETCH_BYTES,
             "max_partition_fetch_bytes": limits.FETCH_PARTITION_BYTES,
             "allow_auto_create_topics": False,
         }

@@ -141,6 +141,16 @@ def test_a_fenced_commit_says_so() -> None:
         KafkaTransaction(Producer(commit=fenced), SETTINGS).commit()
 
 
+def test_a_transaction_that_took_too_long_is_no_second_worker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    transaction = KafkaTransaction(Producer(commit=throws(raised.ProducerFencedError())), SETTINGS)
+    late = time.monotonic() + 11
+    monkeypatch.setattr("pipeline.kafka.sink.time.monotonic", lambda: late)
+    with pytest.raises(CommitUnknown, match="took 11 s"):
+        transaction.commit()
+
+
 def test_sending_offsets_is_bounded() -> None:
     with pytest.raises(Retriable, match="did not return"):
         KafkaTransaction(Producer(send_offsets=hangs), SETTINGS).send_offsets({0: 1}, JOINED)

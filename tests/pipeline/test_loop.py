@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 
 import pytest
 
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
 from pipeline.loop import Ends, Worker
-from pipeline.memory_ends import MemoryReader, MemoryStore
-from pipeline.ports import Transaction
+from pipeline.memory_ends import MemoryReader, MemorySource, MemoryStore
+from pipeline.ports import Polled, Transaction
 from pipeline.simulate import fleet
 from pipeline.state import States
 from pipeline.wiring import wire
@@ -125,6 +126,24 @@ def test_trouble_while_opening_is_tried_again(world: World) -> None:
     sink = TroubledSink(world.sink(), Trouble("open", "before", Retriable("not yet")))
     world.run(sink=sink)
     assert world.verify().ok
+
+
+def test_the_producer_is_open_before_the_group_is_joined_or_asked(world: World) -> None:
+    """Opening it ends the transaction that a predecessor of this name left open."""
+    sink = TroubledSink(world.sink())
+
+    class Watched(MemorySource):
+        def poll(self, timeout: float) -> Polled:
+            assert sink.calls
+            return super().poll(timeout)
+
+        def committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
+            assert sink.calls
+            return super().committed(partitions)
+
+    source = Watched(world.broker, world.names.application, world.names.of("events"))
+    world.run(sink=sink, source=source)
+    assert world.verify().behind == 0
 
 
 def test_a_bug_in_the_fold_is_fatal_and_publishes_nothing(

@@ -37,7 +37,7 @@ def test_the_budget_is_time_without_a_success() -> None:
 
 def test_the_errors_own_remedy_is_kept() -> None:
     clock = TestClock()
-    budget = Budget(clock, seconds=0)
+    budget = Budget(clock, seconds=0.1)
     budget.spend(Retriable("disk full", "free some space"))
     with pytest.raises(Fatal, match="free some space"):
         budget.spend(Retriable("disk full", "free some space"))
@@ -54,3 +54,12 @@ def test_fenced_once_goes_on_and_twice_within_a_minute_does_not() -> None:
     clock.now += 30
     with pytest.raises(Fatal, match="--instance"):
         budget.spend(Fenced("a newer producer"))
+
+
+def test_two_troubles_far_apart_are_two_although_nothing_was_committed_between() -> None:
+    clock = TestClock()
+    budget = Budget(clock, seconds=60)
+    budget.spend(AWAY)
+    clock.now += 7200
+    budget.spend(AWAY)
+    assert clock.slept == [0.2, 0.2]

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import UNSET, DecodeError
 from xxhash import xxh3_64_intdigest
 
-from operators.events import APPEND, Event, Line, Marker, SourceList, Unknown
+from operators.events import APPEND, BadMarker, Event, Line, Marker, SourceList, Unknown
 
 from .chunks import PackedRow, packed_event
 from .jsontree import MAX_DEPTH
@@ -60,11 +60,14 @@ def _event(row: Row, line: bytes, implicit: int | None) -> Event | None:
         row.seq = seq = implicit
         time = time or 0
     op, seqs = row.surfaceOp, row.sourceEventSeqs
-    type_, body, bits = row.read()
     marker: Marker = APPEND
+    spelling = 0
     if op != "append":
         marker, spelling = marker_of(op)
-        bits |= spelling
+        if type(marker) is BadMarker:
+            row.surfaceOp = "append"  # as Row.read wants it
+    type_, body, bits = row.read()
+    bits |= spelling
     sources: SourceList = None
     if seqs is not UNSET:
         sources, ranges = sources_of(seqs)

@@ -2,8 +2,9 @@
 
 The wire types are private ``msgspec`` structs of what a log writes. Where msgspec accepts a text,
 :func:`coerce` makes the same value of the exact reader's tree; where it does not, ``coerce`` gives
-every field that is not what it should be its default; only a required field, or any field of a
-closed struct, that is wrong makes its struct wrong (:data:`BAD`). Numbers are read by value: ``18.0`` is 18.
+every field that is not what it should be its default; a wrong field makes its struct wrong
+(:data:`BAD`) only where it is required or the struct is closed. Numbers are read by value:
+``18.0`` is 18.
 """
 
 from __future__ import annotations

@@ -21,15 +21,21 @@ KINDS = ("user", "steering", "context", "system", "assistant", "tool", "command"
 def compare(events: list[Node]) -> list[Finding]:
     """Where the document of a log (seqs from 0, any shape) is not what the model says."""
     doc: Node = json.loads(fold_lines(json.dumps(event).encode() for event in events))
-    surface, faults, kept = Surface(), {}, []
+    surface, faults = Surface(), {}
+    kept: list[Node] = []
     for raw in events:
         fault = surface.take(read(raw))
         if fault is not None:
             faults[raw["seq"]] = fault
-        kept.append(raw if fault is None else {**_bare(raw)})
+        kept.append(raw if fault is None else _bare(raw))
     found = check("nodes", surface.nodes, doc["surface"]["nodes"])
     found += check("faults", faults, {f["seq"]: f["reason"] for f in doc["faults"]})
-    model = Model(kept)
+    return found + transcript(kept, doc)
+
+
+def transcript(events: list[Node], doc: Node) -> list[Finding]:
+    """The rows of ``doc`` against the model's of accepted events (of a window: from its cut)."""
+    model, found = Model(events), []
     ours = {_key(row): newest_views.ours(row, model) for row in _compared(doc)}
     right = dict(_rows(model))
     for key in sorted({*ours, *right}, key=str):

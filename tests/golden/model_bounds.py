@@ -50,7 +50,7 @@ class Bounds:
         elif ev.type == "step/end":
             place = self.place(ev)
             if not self.forgotten(place):
-                self.closed_steps[place] = (ev.seq, ev.time)
+                self.closed_steps.setdefault(place, (ev.seq, ev.time))
             if self.step == place[1]:
                 self.step = None
             return [place]

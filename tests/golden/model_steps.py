@@ -164,8 +164,8 @@ class Steps:
             here = Moment(ev.seq, time, ev.type == "assistant/attempt")
             step.first = step.first or here
             put(step.blocks, chunk)
-            if step.seen is None and any(map(visible, step.blocks.values())):
-                step.seen = here
+            shown = any(map(visible, step.blocks.values()))
+            step.seen = (step.seen or here) if shown else None
 
     def _final(self, ev: Ev, place: Place) -> None:
         data, told = ev.data, message(ev)

@@ -123,6 +123,7 @@ class Tools:
             row.cut = self._bounds.boundary(place)
             if row.cut is None and self._bounds.forgotten(place):
                 row.cut, row.at_own_seq = (ev.seq, ev.time), True
+            row.closed = row.closed or row.cut
 
     def _result(self, ev: Ev, place: Place) -> None:
         name = call_id(ev)

@@ -26,7 +26,7 @@ def unexplained(case: Case) -> list[str]:
     return [f"{kind}: {f}" for kind, fs in found.items() for f in fs if f.reason is None]
 
 
-@pytest.mark.parametrize("case", find(SAMPLE), ids=str)
+@pytest.mark.parametrize("case", list(find(SAMPLE)), ids=str)
 def test_sample(case: Case) -> None:
     assert unexplained(case) == []
 

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from pipeline.errors import Fatal, Retriable
 from pipeline.topics import Difference, Found, TopicSpec, differences
 
-from .client import CALL_SETTINGS, Cluster, by_remedy
+from .client import COMMON, Cluster, by_remedy
 
 CONNECT_MS = 10_000
 
@@ -21,7 +21,7 @@ class KafkaTopics:
 
     def __init__(self, cluster: Cluster) -> None:
         cluster.check()
-        ours = {**CALL_SETTINGS, "bootstrap_timeout_ms": CONNECT_MS}
+        ours = {**COMMON, "bootstrap_timeout_ms": CONNECT_MS}
         try:
             with by_remedy(f"connecting to {cluster.bootstrap}"):
                 self._admin: Any = KafkaAdminClient(**cluster.settings(KafkaAdminClient, ours))

@@ -153,8 +153,12 @@ def new_consumer(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
         return KafkaConsumer(**cluster.settings(KafkaConsumer, ours))
 
 
+#: Of every client: a broker that is back is found within a second.
+COMMON: Mapping[str, Any] = {"reconnect_backoff_max_ms": 1_000}
+
+#: Of producers. The backoff: a transaction right after another waits twice that long.
 CALL_SETTINGS: Mapping[str, Any] = {
+    **COMMON,
     "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
-    "reconnect_backoff_max_ms": 1_000,
     "retry_backoff_ms": 10,
 }

@@ -15,7 +15,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import CALL_SETTINGS, Cluster, by_remedy, new_consumer
+from .client import COMMON, Cluster, by_remedy, new_consumer
 from .source import in_record
 
 POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
@@ -108,7 +108,7 @@ class KafkaReader:
 
     def _consumer(self, isolation: str) -> Any:
         ours = {
-            **CALL_SETTINGS,
+            **COMMON,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "isolation_level": isolation,

@@ -18,7 +18,7 @@ from msgspec import Struct
 from pipeline import limits
 from pipeline.ports import InRecord, Member, Polled
 
-from .client import CALL_SETTINGS, Cluster, by_remedy, new_consumer
+from .client import COMMON, Cluster, by_remedy, new_consumer
 
 
 class SourceSettings(Struct, frozen=True):
@@ -125,7 +125,7 @@ class KafkaSource:
 
     def _consumer_settings(self) -> dict[str, Any]:
         return {
-            **CALL_SETTINGS,
+            **COMMON,
             "group_id": self._settings.group,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",

@@ -55,6 +55,41 @@ def rename(events: list[Event], rng: Random) -> None:
         data.update({name: other[name] for name in IDS if name in data and name in other})
 
 
+def respell(events: list[Event], rng: Random) -> None:
+    """Another chunk in the place of one: other index, a block begun again, a blank or odd delta."""
+    chunks = [e["data"] for e in events if e["type"] == "assistant/chunk"]
+    if not chunks:
+        return
+    data = rng.choice(chunks)
+    index = rng.choice((0, 1, 2))
+    kind = rng.choice(("text", "reasoning", "tool-call", "image"))
+    data["chunk"] = rng.choice(
+        (
+            {**data["chunk"], "index": index},
+            {"type": "block-start", "index": index, "blockType": kind},
+            {"type": "text-delta", "index": index, "text": rng.choice((" ", "", "x\ud83d"))},
+            {"type": "reasoning-delta", "index": index, "text": "\ufeff"},
+            {
+                "type": "tool-call-delta",
+                "index": index,
+                "id": "q",
+                "name": "",
+                "argumentsDelta": "",
+            },
+            {"type": "usage", "usage": {"inputTokens": 1, "outputTokens": 2}},
+        )
+    )
+
+
+def rehang(events: list[Event], rng: Random) -> None:
+    """A nested call under another parent, or by another name."""
+    nested = [e["data"] for e in events if "-dispatch" in e["type"]]
+    if nested:
+        data = rng.choice(nested)
+        known = [data.get(name) for name in ("rootCallId", "parentCallId", "subCallId")]
+        data[rng.choice(("parentCallId", "subCallId"))] = rng.choice([*known, "nobody"])
+
+
 def shorten(events: list[Event], rng: Random) -> None:
     """The log's beginning or end alone."""
     at = rng.randrange(len(events))
@@ -72,6 +107,8 @@ MUTATIONS: tuple[Callable[[list[Event], Random], None], ...] = (
     double,
     renumber_step,
     rename,
+    respell,
+    rehang,
     shorten,
 )
 

@@ -21,9 +21,12 @@ def simulated(*, most: int = 120) -> st.SearchStrategy[SimulatedSession]:
     return st.builds(simulate, seeds, events=st.integers(1, most), shape=shapes)
 
 
-def soups(*, gaps: bool = True, most: int = 40) -> st.SearchStrategy[list[bytes]]:
+def soups(*, gaps: bool = True, most: int = 60) -> st.SearchStrategy[list[bytes]]:
     """Logs of legal events in any order; see ``tests/laws/soup.py``."""
-    return st.lists(st.integers(0, 2**20), max_size=most).map(lambda n: soup(n, gaps=gaps))
+    numbers = st.sampled_from((0, 10, 30)).flatmap(  # else most of them would hold five lines
+        lambda least: st.lists(st.integers(0, 2**20), min_size=least, max_size=most)
+    )
+    return numbers.map(lambda drawn: soup(drawn, gaps=gaps))
 
 
 json_values: st.SearchStrategy[Any] = st.recursive(

@@ -267,8 +267,10 @@ def test_a_wrong_setting_on_a_topic_is_said(deployment: Deployment, topic_prefix
 
 
 def test_an_unreachable_broker_and_a_bad_option_are_said_in_one_line() -> None:
+    quick = {"bootstrap_timeout_ms": 500}
+    settings = WorkerSettings(broker="127.0.0.1:1", instance="1", client_options=quick)
     with pytest.raises(Fatal, match=r"no Kafka broker answers at 127\.0\.0\.1:1 ") as refused:
-        build(WorkerSettings(broker="127.0.0.1:1", instance="1"))
+        build(settings)
     assert "\n" not in str(refused.value)
     for options, said in (({"sasl_mechanisms": "x"}, "unknown"), ({"acks": 1}, "leave it out")):
         with pytest.raises(Fatal, match=said):

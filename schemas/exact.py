@@ -74,8 +74,6 @@ class _Reader:
         seq = self._seq()
         if seq is None:
             return self._fault("seq-invalid", "seq is no integer from 0 to 2^53 - 1", None)
-        if "type" not in self.row:
-            return self._fault("bad-envelope", "the row has no type", seq)
         if not type_:
             return self._fault("type-invalid", "type is no non-empty string", seq)
         return self._event(type_, seq)

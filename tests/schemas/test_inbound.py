@@ -135,7 +135,7 @@ def test_what_is_no_seq_is_seq_invalid(literal: str) -> None:
         (b'{"type":"turn/start\xff', "not-utf8", None),
         (b"[1]", "bad-envelope", None),
         (b"7", "bad-envelope", None),
-        (b'{"seq":1,"data":{}}', "bad-envelope", 1),
+        (b'{"seq":1,"data":{}}', "type-invalid", 1),
         (b"{}", "seq-invalid", None),
         (b'{"type":5,"seq":2}', "type-invalid", 2),
         (b'{"type":"","seq":2}', "type-invalid", 2),

@@ -210,7 +210,7 @@ def _marker(kind: str, seq: int, ours: list[Row], model: Model) -> int | None:
     return 11 if there and (joined is not None) == (wanted == "command") else None
 
 
-def extra(row: Row, nodes: list[Node], model: Model) -> int | None:
+def extra(row: Row, model: Model) -> int | None:
     """Why N has no node for a row of ours; FINE where its definitions have none."""
     kind, data = row["kind"], row["data"]
     if kind == "assistant":
@@ -241,7 +241,7 @@ def extra(row: Row, nodes: list[Node], model: Model) -> int | None:
     if kind in rows.INPUTS:
         own_ev = model.at.get(row["anchor_seq"])
         return _repeated(text(message(own_ev).get("id")), model) if own_ev else None
-    return _extra_turn(row, nodes, model)
+    return _extra_turn(row, model)
 
 
 def _extra_step(row: Row, model: Model) -> int | None:
@@ -262,7 +262,7 @@ def _repeated(name: str | None, model: Model) -> int | None:
     return 1 if len(told) > 1 else None
 
 
-def _extra_turn(row: Row, nodes: list[Node], model: Model) -> int | None:
+def _extra_turn(row: Row, model: Model) -> int | None:
     """Turn rows and notices of a turn whose start lies before the window are ours alone."""
     started = any(e.type == "turn/start" and e.turn == row["turn"] for e in model.events)
     ends = [e for e in model.events if e.type == "turn/end" and e.turn == row["turn"]]

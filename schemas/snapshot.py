@@ -19,9 +19,7 @@ import msgspec
 
 from operators.commands import Command
 from operators.compaction import Compaction
-from operators.events import NULL, Header, Usage
 from operators.nested import Sub, Waiting
-from operators.order import DIGESTS
 from operators.retries import Chain
 from operators.rooms import Segments
 from operators.session import Session
@@ -29,17 +27,21 @@ from operators.steps import Step
 from operators.summaries import Summary
 from operators.table import Table
 from operators.tools import Announcement, Tool
-from operators.totals import Clock
-from operators.turns import Turn
 
 from .opaque import reader_of, writer_of
+from .snapshot_head import VERSION, Head, head_of, session_of
 from .snapshot_parts import load_steps, load_surface, pieces_of, save_steps, save_surface
 
 __all__ = ["HEAD", "SnapshotError", "load", "save"]
 
 HEAD = ""
-VERSION = 1
 INLINE = 8192  #: bytes of segments inside the head; beyond it the largest are saved apart
+
+#: What decoding and joining damaged parts can raise.
+_UNREADABLE = (
+    *(LookupError, ValueError, TypeError, ArithmeticError),
+    *(msgspec.MsgspecError, struct.error),
+)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -48,42 +50,7 @@ class SnapshotError(ValueError):
     """A snapshot that cannot be read; the state has to be folded again from the events."""
 
 
-class _Head(msgspec.Struct, frozen=True):
-    """The head. Fields are only ever added, with a default; anything else is a new version."""
-
-    version: int
-    session: str | None
-    epoch: int
-    next_seq: int
-    start: int | None
-    gaps: list[tuple[int, int]]
-    digest_seqs: list[tuple[int, int]]
-    digests: bytes
-    header: Header | None
-    as_of_seq: int | None
-    last_time: int | None
-    shapes: int
-    quality: dict[str, int]
-    title: str | None
-    provider: str | None
-    model: str | None
-    context_window: int | None
-    prompt_tokens: int | None
-    last_end: str | None
-    seed_cut: int | None
-    inherited_until: int | None
-    generation: int
-    open_turn: int | None
-    open_step: int | None
-    closed: list[tuple[int, int]]
-    turns: list[Turn]
-    inbox: tuple[tuple[str | None, ...], tuple[str | None, ...], tuple[str, ...]]
-    totals: dict[str, Any]
-    apart: int
-    inline: dict[str, msgspec.Raw]
-
-
-_head_decoder = msgspec.json.Decoder(_Head)
+_head_decoder = msgspec.json.Decoder(Head)
 
 #: Tables by the letter their segments start with: how to find one and what its records are.
 _TABLES: dict[str, type] = {
@@ -148,7 +115,7 @@ def save(session: Session) -> dict[str, bytes | None]:
             size -= len(inline[name])
             inline, apart = inline.delete(name), apart.set(name, None)
     session.segments = Segments(inline, apart, session.segments.pieces)
-    records[HEAD] = _encode(_head(session))
+    records[HEAD] = _encode(head_of(session))
     return records
 
 
@@ -183,64 +150,6 @@ def _changed_steps(session: Session) -> Iterator[tuple[str, bytes | None]]:
     table.dirty.clear()
 
 
-def _head(session: Session) -> _Head:
-    order, turns, totals = session.order, session.turns, session.totals
-    header = session.header
-    return _Head(
-        VERSION,
-        session.session,
-        session.epoch,
-        order.next_seq,
-        order.start,
-        order.gaps,
-        _runs(order.digest_seqs[-DIGESTS:]),
-        struct.pack(f"<{len(order.digests[-DIGESTS:])}Q", *order.digests[-DIGESTS:]),
-        msgspec.structs.replace(header, raw=NULL) if header else None,
-        session.as_of_seq,
-        session.last_time,
-        session.shapes,
-        session.quality,
-        session.title,
-        session.provider,
-        session.model,
-        session.context_window,
-        session.prompt_tokens,
-        session.last_end,
-        session.seed_cut,
-        session.inherited_until,
-        session.surface.generation,
-        turns.open_turn,
-        turns.open_step,
-        turns.closed,
-        [msgspec.structs.replace(turn, steps=[]) for turn in turns],
-        (session.inbox.next_turn, session.inbox.next_step, tuple(sorted(session.inbox.claims))),
-        {
-            "generation": totals.generation,
-            "cut": totals.cut,
-            "counts": totals.counts,
-            "usage": totals.usage,
-            "compaction_usage": totals.compaction_usage,
-            "model_ms": totals.model_ms,
-            "tool_ms": totals.tool_ms,
-            "open_step": totals.open_step,
-            "pending": dict(totals.pending),
-        },
-        len(session.segments.apart),
-        {name: msgspec.Raw(value) for name, value in session.segments.inline.items()},
-    )
-
-
-def _runs(seqs: list[int]) -> list[tuple[int, int]]:
-    """Seqs as (first, count) of neighbours, in order."""
-    runs: list[tuple[int, int]] = []
-    for seq in seqs:
-        if runs and runs[-1][0] + runs[-1][1] == seq:
-            runs[-1] = (runs[-1][0], runs[-1][1] + 1)
-        else:
-            runs.append((seq, 1))
-    return runs
-
-
 # --- loading --------------------------------------------------------------------------------------
 
 
@@ -252,7 +161,7 @@ def load(session_id: str, segments: Mapping[str, bytes]) -> Session:
         return _load(session_id, segments)
     except SnapshotError:
         raise
-    except (KeyError, ValueError, TypeError, msgspec.MsgspecError, struct.error) as error:
+    except _UNREADABLE as error:
         raise SnapshotError(
             f"snapshot of session {session_id!r} cannot be read: {error}"
         ) from error
@@ -272,8 +181,7 @@ def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
             f"snapshot of session {session_id!r} has {len(apart)} segments where its head "
             f"counts {head.apart}"
         )
-    session = Session(head.session, head.epoch)
-    _load_head(session, head)
+    session = session_of(head)
     inline = {name: bytes(value) for name, value in head.inline.items()}
     for name, value in sorted({**inline, **segments}.items()):
         if name != HEAD and name[0] != "x":
@@ -299,33 +207,6 @@ def _pieces(apart: list[str]) -> dict[int, frozenset[str]]:
 
 class _Version(msgspec.Struct):
     version: int
-
-
-def _load_head(session: Session, head: _Head) -> None:
-    for name in (
-        "header as_of_seq last_time shapes quality title provider model context_window "
-        "prompt_tokens last_end seed_cut inherited_until"
-    ).split():
-        setattr(session, name, getattr(head, name))
-    order = session.order
-    order.next_seq, order.start, order.gaps = head.next_seq, head.start, head.gaps
-    seqs = [seq for first, count in head.digest_seqs for seq in range(first, first + count)]
-    order.digest_seqs = seqs
-    order.digests = list(struct.unpack(f"<{len(seqs)}Q", head.digests))
-    session.surface.generation = head.generation
-    turns = session.turns
-    turns.open_turn, turns.open_step, turns.closed = head.open_turn, head.open_step, head.closed
-    turns.records = {turn.number: turn for turn in head.turns}
-    inbox = session.inbox
-    inbox.next_turn, inbox.next_step = head.inbox[0], head.inbox[1]
-    inbox.claims = inbox.claims.update(dict.fromkeys(head.inbox[2]))
-    totals, saved = session.totals, head.totals
-    for name in ("generation", "cut", "counts", "model_ms", "tool_ms"):
-        setattr(totals, name, saved[name])
-    totals.usage = msgspec.convert(saved["usage"], Usage)
-    totals.compaction_usage = msgspec.convert(saved["compaction_usage"], Usage)
-    totals.open_step = msgspec.convert(saved["open_step"], Clock)
-    totals.pending = totals.pending.update(saved["pending"])
 
 
 def _load_segment(session: Session, name: str, value: bytes, all_: Mapping[str, bytes]) -> None:

@@ -61,7 +61,7 @@ def _row(doc: Node, kind: str) -> Node:
 
 
 def _settle(doc: Node) -> None:
-    _row(doc, "tool")["data"]["status"] = "running"
+    _row(doc, "tool")["data"]["status"] = "interrupted"
 
 
 def _sooner(doc: Node) -> None:

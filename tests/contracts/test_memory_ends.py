@@ -6,16 +6,28 @@ from collections.abc import Iterator
 
 import pytest
 
+from pipeline.memory_ends import MemoryStore
+from pipeline.ports import StateStore
 from tests.contracts.deployment import Deployment, memory_deployment
 from tests.contracts.reader_contract import ReaderContract
 from tests.contracts.sink_contract import SinkContract
 from tests.contracts.source_contract import SourceContract
+from tests.contracts.store_contract import StoreContract
 
 
 @pytest.fixture
 def ends() -> Iterator[Deployment]:
     with memory_deployment() as deployment:
         yield deployment
+
+
+@pytest.fixture
+def store() -> StateStore:
+    return MemoryStore()
+
+
+class TestMemoryStore(StoreContract):
+    pass
 
 
 class TestMemorySource(SourceContract):

@@ -192,27 +192,23 @@ def _append(
     """Add text to a block. ``changed``: the row is published anyway, so nothing goes out apart."""
     offset = block.size
     text = block.append(text)
-    if text:  # a half character alone is not shown yet
-        step.unsent += len(text)
-        step.rev = last_seq
-    if changed or step.unsent >= UNSENT:
+    if not text:  # a half character alone is not shown yet
+        return changed
+    unsent = step.unsent = step.unsent + len(text)
+    step.rev = last_seq
+    if changed or unsent >= UNSENT:
         return True
-    if out.wants_partials and text:
-        key = f"assistant:{step.row}"
-        out.grow(
-            Growth(
-                key,
-                step.turn,
-                step.step,
-                block.position,
-                block.type,
-                offset,
-                seq,
-                last_seq,
-                time,
-                [text],
+    row = step.row
+    if out.wants_partials and row is not None:
+        at = block.position
+        held = out.partials.get((row, at))
+        if held is None:
+            out.partials[row, at] = Growth(
+                row, step.turn, step.step, at, block.type, offset, seq, last_seq, time, [text]
             )
-        )
+        else:
+            held.texts.append(text)
+            held.last_seq, held.time = last_seq, time
     return False
 
 

@@ -66,38 +66,28 @@ class Session(Rooms):
     # --- one line -----------------------------------------------------------------------------
 
     def take(self, line: Line, out: Out) -> None:
-        """Fold one line into this state; what it changes goes to ``out``. Never raises."""
-        out.session, out.epoch = self.session, self.epoch
-        if isinstance(line, Event):
-            self._take_event(line, out)
-        elif isinstance(line, Header):
-            self._take_header(line, out)
-        else:
-            self._take_fault(line, out)
+        """Fold one line into this state; what it changes goes to ``out``. Never raises.
 
-    def _take_event(self, event: Event, out: Out) -> None:
-        """Each event passes here: what nearly none needs is asked once and done elsewhere."""
-        seq = event.seq
+        Each event passes here: what nearly none needs is asked once and done elsewhere."""
+        out.session, out.epoch = self.session, self.epoch
+        if not isinstance(line, Event):
+            return self._take_other(line, out)
+        event, seq = line, line.seq
         order = self.order
         if seq == order.next_seq and order.start is not None:
             order.remember(seq, event.count, event.digest)
         else:
             placed = self._place_event(event, out)
             if placed is None:
-                return
+                return None
             event, seq = placed, placed.seq
         if self.seed_cut is not None and seq >= self.seed_cut:
             self.cut(self.seed_cut)
             self.seed_cut = None
         body = event.body
         kind = body.__class__
-        if kind in _SURFACE:
-            plan = self.surface.plan(event, order)
-            if plan.__class__ is Refusal:
-                return self._refuse(plan, event, out)
-            publish_plan(self, event, plan, out)  # type: ignore[arg-type]
-        elif event.marker is not None or event.sources is not None or self.strict:
-            refusal = self._refuse_log_only(event)
+        if kind in _SURFACE or event.marker is not None or event.sources is not None or self.strict:
+            refusal = self._judge(event, kind, out)
             if refusal is not None:
                 return self._refuse(refusal, event, out)
         out.changed = True
@@ -112,6 +102,22 @@ class Session(Rooms):
         if handler is not None:
             handler(self, event, body, out)
         return None
+
+    def _judge(self, event: Event, kind: type, out: Out) -> Refusal | None:
+        """What the event does to the surface, or why it is refused (§4)."""
+        if kind not in _SURFACE:
+            return self._refuse_log_only(event)
+        plan = self.surface.plan(event, self.order)
+        if isinstance(plan, Refusal):
+            return plan
+        publish_plan(self, event, plan, out)
+        return None
+
+    def _take_other(self, line: Header | Fault, out: Out) -> None:
+        if isinstance(line, Header):
+            self._take_header(line, out)
+        else:
+            self._take_fault(line, out)
 
     def _take_header(self, header: Header, out: Out) -> None:
         """The first header of an epoch counts, later ones change nothing (§3)."""

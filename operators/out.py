@@ -8,6 +8,7 @@ trees) are handed over as a function of immutable values, called once when the b
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import Struct
@@ -46,10 +47,11 @@ class RowPlace(Struct, frozen=True, array_like=True, gc=False):
     time: int | None
 
 
-class Growth(Struct, gc=False):
-    """Text at the end of one open block, joined over a batch."""
+@dataclass(slots=True)
+class Growth:
+    """Text at the end of one open block, joined over a batch; ``key`` is the seq in its row's."""
 
-    key: str
+    key: int
     turn: int | None
     step: int | None
     block: int
@@ -74,23 +76,15 @@ class Out:
         self.wants_partials = partials
         self.dropped_dispatches = 0
         self._rows: dict[tuple[str, int], tuple[RowPlace, RowData | Render | None]] = {}
-        self._partials: dict[tuple[str, int], Growth] = {}
+        self.partials: dict[tuple[int, int], Growth] = {}  # by row and place of the block in it
         self._earlier: list[Change] = []
 
     def row(self, place: RowPlace, data: RowData | Render | None) -> None:
         """An upsert; ``data`` None deletes the row."""
         self._rows[place.kind, place.key] = (place, data)
-        if self._partials and place.kind == "assistant":
-            key = f"assistant:{place.key}"
-            for held in [held for held in self._partials if held[0] == key]:
-                del self._partials[held]
-
-    def grow(self, growth: Growth) -> None:
-        """Text that only lengthens an open block, in the order of the log."""
-        held = self._partials.setdefault((growth.key, growth.block), growth)
-        if held is not growth:
-            held.texts += growth.texts
-            held.last_seq, held.time = growth.last_seq, growth.time
+        if self.partials and place.kind == "assistant":
+            for held in [held for held in self.partials if held[0] == place.key]:
+                del self.partials[held]
 
     def refuse(self, reason: str, message: str, seq: int | None) -> None:
         self.refused.append(Refused(reason, message, seq))
@@ -98,7 +92,7 @@ class Out:
     def close_epoch(self) -> None:
         """Put aside what an ended generation published in this batch; keys may come again."""
         self._earlier += [*self.surface, *self._render_rows(), *self._render_partials()]
-        self.surface, self._rows, self._partials = [], {}, {}
+        self.surface, self._rows, self.partials = [], {}, {}
 
     def rows(self) -> list[TranscriptRow]:
         return list(self._render_rows())
@@ -131,12 +125,12 @@ class Out:
             )
 
     def _render_partials(self) -> Iterator[PartialText]:
-        for held in self._partials.values():
+        for held in self.partials.values():
             yield PartialText(
                 self.session,
                 self.epoch,
                 held.last_seq,
-                held.key,
+                f"assistant:{held.key}",
                 held.turn,
                 held.step,
                 held.block,

@@ -7,6 +7,7 @@ place.
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any
 
 import msgspec
@@ -25,7 +26,8 @@ HALVES = "\ud800"  #: from here on a character may be half of one
 _LOW = "\udc00"
 
 
-class Block(msgspec.Struct):
+@dataclass(slots=True)
+class Block:
     """A block being gathered; ``final`` is the one that ended it. ``hold`` is a trailing high
     surrogate half that waits for its other half."""
 
@@ -47,10 +49,11 @@ class Block(msgspec.Struct):
         """Add text that is not empty; what of it can be shown now (a half character cannot)."""
         if self.hold or text[-1] >= HALVES:
             text = self._join_halves(text)
-        tail = self.tail = self.tail + text
+        tail = self.tail + text
         self.size += len(text)
         if len(tail) >= PIECE:
-            self.sealed, self.tail = (*self.sealed, tail), ""
+            self.sealed, tail = (*self.sealed, tail), ""
+        self.tail = tail
         return text
 
     def _join_halves(self, text: str) -> str:
@@ -119,7 +122,7 @@ class Step(msgspec.Struct):
         twin = copy(self)
         twin.announces, twin.tools = self.announces.copy(), self.tools.copy()
         twin.retries = self.retries.copy()
-        twin.blocks = {index: copy(block) for index, block in self.blocks.items()}
+        twin.blocks = {index: replace(block) for index, block in self.blocks.items()}
         return twin
 
     def place(self, rev: int) -> RowPlace:

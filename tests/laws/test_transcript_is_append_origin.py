@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 
-from operators.changes import AssistantData, PartialText, Refused, TranscriptRow
+from operators.changes import AssistantData, PartialText, TranscriptRow
 from operators.events import (
     Append,
     AssistantMessage,
@@ -14,7 +14,7 @@ from operators.events import (
     SystemMessage,
     UserMessage,
 )
-from operators.session import Session, step
+from operators.session import Out, Session
 from tests.laws.folding import SESSION, read
 from tests.laws.reader import Reader
 from tests.strategies import any_logs
@@ -33,10 +33,11 @@ def test_transcript_is_append_origin(log: list[bytes]) -> None:
     state, reader = Session(SESSION), Reader()
     messages: set[tuple[int, bool]] = set()
     for line in read(log):
-        before = state.next_seq
-        state, changes = step(state, line)
-        refused = any(isinstance(change, Refused) for change in changes)
-        taken = state.next_seq > before and not refused
+        before, out = state.next_seq, Out()
+        state = state.fork()
+        state.take(line, out)
+        changes = out.changes(state)
+        taken = state.next_seq > before and not out.refused
         if isinstance(line, Event) and taken and is_copy(line):
             rows = [c for c in changes if isinstance(c, TranscriptRow) and c.kind != "gap"]
             assert rows == []

@@ -4,19 +4,16 @@ from typing import Any
 
 import pytest
 
-from tests.operators.build import (
+from tests.operators.build import Told, published, rows_in, tell
+from tests.operators.records import (
     Json,
-    Told,
     checkpoint,
     compaction_end,
     compaction_start,
     done,
-    published,
-    rows_in,
     run,
     say,
     summary,
-    tell,
     turn_start,
     user,
 )

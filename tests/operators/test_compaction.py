@@ -5,21 +5,19 @@ from typing import Any
 import pytest
 
 from operators.changes import CompactionData
-from tests.operators.build import (
+from tests.operators.build import published, rows_in, tell
+from tests.operators.records import (
     Json,
     appended,
     checkpoint,
     compaction_end,
     compaction_start,
     done,
-    published,
     record,
     replacing,
-    rows_in,
     run,
     say,
     summary,
-    tell,
     text,
     turn_start,
     user,

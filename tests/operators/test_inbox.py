@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from tests.operators.build import (
+from tests.operators.build import tell
+from tests.operators.records import (
     Json,
     checkpoint,
     record,
     replacing,
     splice,
-    tell,
     user,
 )
 

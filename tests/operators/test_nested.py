@@ -6,18 +6,14 @@ import pytest
 
 from operators.changes import SubCall
 from operators.nested import MAX_DEPTH
-from tests.operators.build import (
+from tests.operators.build import Told, json_of, published, rows_in, tell
+from tests.operators.records import (
     Json,
-    Told,
     call,
-    json_of,
     nested,
-    published,
     result,
-    rows_in,
     step_end,
     step_start,
-    tell,
     turn_end,
     turn_start,
 )

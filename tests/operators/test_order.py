@@ -6,13 +6,11 @@ from operators.changes import SessionOverview
 from operators.events import Line
 from operators.order import DIGESTS
 from operators.session import Out, Session, enter_epoch, fold
-from tests.operators.build import (
-    lines_of,
+from tests.operators.build import lines_of, published, tell
+from tests.operators.records import (
     packed,
-    published,
     record,
     replacing,
-    tell,
     turn_start,
     user,
 )

@@ -4,7 +4,16 @@ from typing import Any
 
 from operators.changes import AssistantData, Change, PartialText
 from operators.session import Out, Session
-from tests.operators.build import Json, delta, lines_of, retry, say, step_start, turn_start, user
+from tests.operators.build import lines_of
+from tests.operators.records import (
+    Json,
+    delta,
+    retry,
+    say,
+    step_start,
+    turn_start,
+    user,
+)
 
 
 def batch(*records: Json) -> list[Change]:

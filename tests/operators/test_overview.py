@@ -6,13 +6,13 @@ import pytest
 
 from operators.events import Shape
 from operators.overview import SHAPE_NAMES, shape_names
-from tests.operators.build import (
+from tests.operators.build import tell
+from tests.operators.records import (
     Json,
     compaction_end,
     compaction_start,
     record,
     say,
-    tell,
     turn_end,
     turn_start,
     user,

@@ -4,18 +4,15 @@ from typing import Any
 
 import pytest
 
-from tests.operators.build import (
+from tests.operators.build import json_of, published, rows_in, tell
+from tests.operators.records import (
     Json,
     delta,
-    json_of,
-    published,
     record,
     retry,
     retry_started,
-    rows_in,
     step_end,
     step_start,
-    tell,
     turn_end,
     turn_start,
 )

@@ -5,14 +5,14 @@ import pytest
 from operators.changes import SessionOverview
 from operators.events import Fault
 from operators.session import Out, Session, fold, step
-from tests.operators.build import (
+from tests.operators.build import lines_of, tell
+from tests.operators.records import (
     Json,
     call,
     checkpoint,
     compaction_start,
     delta,
     done,
-    lines_of,
     nested,
     retry,
     run,
@@ -20,7 +20,6 @@ from tests.operators.build import (
     splice,
     step_start,
     summary,
-    tell,
     turn_start,
     user,
 )

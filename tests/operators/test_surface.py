@@ -5,16 +5,14 @@ from typing import Any
 import pytest
 
 from operators.changes import SurfaceChange
-from tests.operators.build import (
-    Told,
+from tests.operators.build import Told, json_of, tell
+from tests.operators.records import (
     checkpoint,
-    json_of,
     record,
     replacing,
     result,
     say,
     system,
-    tell,
     user,
 )
 

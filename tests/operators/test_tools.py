@@ -4,21 +4,17 @@ from typing import Any
 
 import pytest
 
-from tests.operators.build import (
+from tests.operators.build import Told, json_of, published, rows_in, tell
+from tests.operators.records import (
     Json,
-    Told,
     call,
     checkpoint,
-    json_of,
-    published,
     record,
     replacing,
     result,
-    rows_in,
     say,
     step_end,
     step_start,
-    tell,
     turn_end,
     turn_start,
     user,

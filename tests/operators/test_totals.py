@@ -4,7 +4,8 @@ import pytest
 
 from operators.changes import UsageData
 from operators.totals import bounded, elapsed
-from tests.operators.build import (
+from tests.operators.build import tell
+from tests.operators.records import (
     Json,
     call,
     checkpoint,
@@ -23,7 +24,6 @@ from tests.operators.build import (
     step_end,
     step_start,
     summary,
-    tell,
     turn_end,
     turn_start,
     usage_chunk,

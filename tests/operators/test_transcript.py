@@ -4,19 +4,25 @@ from typing import Any
 
 import pytest
 
-from tests.operators.build import (
+from tests.operators.build import json_of, published, rows_in, tell
+from tests.operators.records import (
     Json,
+    call,
+    checkpoint,
+    compaction_start,
     delta,
-    json_of,
-    published,
+    done,
     record,
     replacing,
     result,
-    rows_in,
+    retry,
+    retry_started,
+    run,
     say,
+    step_end,
     step_start,
     system,
-    tell,
+    turn_end,
     turn_start,
     user,
 )
@@ -129,3 +135,47 @@ def test_what_the_log_does_not_say_is_null() -> None:
             b"null",
             b"null",
         )
+
+
+OPEN = (turn_start(), step_start())  # the next seq is 2
+ELSEWHERE = {"turn": 7, "step": 8}
+
+
+@pytest.mark.parametrize(
+    ("key", "log", "place", "time"),
+    [
+        ("user:2", (user(),), (1, 1), 20),
+        ("system:2", (system(),), (1, 1), 20),
+        ("assistant:2", (delta("x", turn=7, step=8),), (7, 8), 20),
+        ("assistant:2", (delta(" "), delta("x")), (1, 1), 30),
+        ("assistant:2", (delta("x"), say("x")), (1, 1), 30),
+        ("assistant:2", (delta("x"), turn_end()), (1, 1), 30),
+        ("assistant:2", (say("x", turn=None, step=None),), (1, 1), 20),
+        ("assistant:2", (say("x", turn=7, step=None),), (7, None), 20),
+        ("tool:2", (call(), result()), (1, 1), 20),
+        ("tool:2", (result(turn=7, step=8),), (7, 8), 20),
+        ("tool:2", (result(), call()), (1, 1), 30),
+        ("tool:2", (call(turn=None, step=None), step_end()), (1, 1), 20),
+        ("command:2", (run(), turn_end(), done()), (1, 1), 20),
+        ("command:2", (done(), turn_end(), run()), (None, None), 40),
+        ("command:2", (run(), turn_end(), user(), checkpoint(4, 4, command="c")), (1, 1), 20),
+        ("compaction:2", (compaction_start(), step_end()), (1, 1), 20),
+        (
+            "compaction:2",
+            (compaction_start(), user(), turn_end(), checkpoint(3, 3)),
+            (None, None),
+            50,
+        ),
+        ("retry:2", (retry(step=8, turn=7), retry_started(step=8, turn=7)), (7, 8), 20),
+        ("turn-error:2", (turn_end(reason={"kind": "error"}),), (1, None), 20),
+        ("turn:2", (turn_end(),), (1, None), 20),
+        ("max-tokens:3", (say("x"), turn_end(reason="max-tokens")), (1, None), 20),
+        ("gap:5", (user(seq=5),), (1, 1), None),
+        ("unknown:2", (record("acme/x", ELSEWHERE),), (1, 1), 20),
+    ],
+)
+def test_turn_step_and_time_of_each_kind(
+    key: str, log: tuple[Json, ...], place: tuple[int | None, int | None], time: int | None
+) -> None:
+    row = tell(*OPEN, *log).row(key)
+    assert ((row.turn, row.step), row.time) == (place, time)

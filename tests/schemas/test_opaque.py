@@ -14,7 +14,10 @@ from operators.nested import Waiting
 from operators.retries import Chain
 from operators.tools import Tool
 from schemas.opaque import reader_of, writer_of
-from tests.operators.build import lines_of, nested
+from tests.operators.build import lines_of
+from tests.operators.records import (
+    nested,
+)
 
 HARD = [
     b"null",

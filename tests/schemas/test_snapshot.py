@@ -15,7 +15,8 @@ from operators.session import Out, Session
 from schemas import snapshot
 from schemas.snapshot import HEAD, SnapshotError
 from tests.laws.folding import SESSION, Saved, bytes_of, one_batch
-from tests.operators.build import (
+from tests.operators.build import lines_of
+from tests.operators.records import (
     Json,
     block_end,
     call,
@@ -23,7 +24,6 @@ from tests.operators.build import (
     compaction_start,
     delta,
     done,
-    lines_of,
     nested,
     packed,
     replacing,

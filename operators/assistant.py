@@ -25,7 +25,7 @@ from .events import (
 )
 from .out import Growth, Out, RowPlace
 from .steps import Block, Step
-from .text import is_blank
+from .text import is_blank, paired
 from .totals import elapsed
 from .turns import Turn
 
@@ -103,7 +103,7 @@ def take_run(step: Step, run: Run, seq: int, out: Out, spread: bool = True) -> b
             changed = step.token(run.times[k])
         if not block.nonblank and run.kind != "tool-call" and not is_blank(text):
             changed |= _see(step, block, seq + k if spread else seq, run.times[k])
-    joined = "".join(run.texts)
+    joined = paired("".join(run.texts))
     if not joined:
         return changed
     last = seq + len(run.texts) - 1 if spread else seq

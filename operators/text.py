@@ -34,6 +34,11 @@ def pair(text: str) -> str:
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
+def paired(text: str) -> str:
+    """``pair`` for text that hardly ever holds half characters."""
+    return text if text.isascii() or not _SURROGATE.search(text) else pair(text)
+
+
 def to_json(value: Any) -> Raw:
     """JSON of plain values and ``Raw``; unpaired surrogate halves are kept as escapes."""
     try:

@@ -21,7 +21,7 @@ class Moment:
     attempt: bool = False
 
 
-@dataclass
+@dataclass(eq=False)
 class Step:
     """One step from its start on; ``settled`` once it has a final message or was closed."""
 
@@ -40,7 +40,7 @@ class Step:
     late: bool = False  #: chunks after the final message, or a second start
 
 
-@dataclass
+@dataclass(eq=False)
 class Assistant:
     """A row; ``rank`` is -90 for a frozen one. The last two say what may touch its timing."""
 
@@ -118,9 +118,10 @@ class Steps:
             self._begun.add(place)
             was, order = self._steps.get(place), self._order.setdefault(place[0], [])
             if was is not None and not was.finals and was in order:
-                order.remove(was)
+                order[order.index(was)] = fresh
+            else:
+                order.append(fresh)
             self._steps[place] = fresh
-            order.append(fresh)
         elif ev.type in ("assistant/chunk", "assistant/attempt"):
             self._chunks(ev, place)
         elif ev.type == "llm/retry":

@@ -123,18 +123,18 @@ class Tools:
             row.cut = self._bounds.boundary(place)
             if row.cut is None and self._bounds.forgotten(place):
                 row.cut, row.at_own_seq = (ev.seq, ev.time), True
-            row.closed = row.closed or row.cut
+        row.closed = row.closed or row.cut or self._bounds.boundary(place)
 
     def _result(self, ev: Ev, place: Place) -> None:
         name = call_id(ev)
-        same = [r for r in self._known if r.call_id == name]
+        same = [r for r in self._known if r.call_id == name and (r.call or r.place == place)]
         waiting = [r for r in same if r.result is None]
         if waiting:
             waiting[-1].result = ev
         elif same:
             self.dropped[ev.seq] = name
         else:
-            row = Tool(name, place, result=ev)
+            row = Tool(name, place, result=ev, closed=self._bounds.boundary(place))
             self._adopt(row)
             self.rows.append(row)
             self._known.append(row)

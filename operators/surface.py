@@ -4,7 +4,7 @@ Nodes are sorted by an *order key*: an appended node's is its own seq, a replace
 the first node it shadows. Keys never change, so a replacement moves no other node, and its place is
 found by bisection. Nodes sit in segments of neighbouring keys; a change touches its segments only.
 
-``plan`` decides without changing anything; ``apply`` cannot fail. No message bodies are kept: a
+``plan`` decides without changing anything; ``replace`` cannot fail. No message bodies are kept: a
 node is its seq, its type and, for a tool result, the digest a rewrite has to match.
 """
 
@@ -19,10 +19,10 @@ from immutables import Map
 from msgspec import Struct
 
 from .events import (
-    Append,
     BadMarker,
     Event,
     Replace,
+    SourceList,
     Sources,
     SystemMessage,
     ToolResult,
@@ -35,6 +35,8 @@ SEGMENT = 64  #: order keys to a segment
 
 class Seen(Protocol):
     """Which seqs of the log were seen: not those before a window, and not those in a gap."""
+
+    start: int | None  #: the first seq that was seen
 
     @property
     def seen_to(self) -> int: ...
@@ -50,11 +52,10 @@ class Node(Struct, frozen=True, array_like=True, gc=False):
 
 
 class Plan(Struct, frozen=True, gc=False):
-    """An accepted event: the node it adds and the nodes that leave, in surface order."""
+    """An accepted replacement: the node it adds and the nodes that leave, in surface order."""
 
     node: Node
-    shadowed: tuple[Node, ...] = ()
-    replaces: bool = False
+    shadowed: tuple[Node, ...]
     partial: bool = False
 
 
@@ -115,14 +116,13 @@ class Surface:
     # --- deciding -----------------------------------------------------------------------------
 
     def plan(self, event: Event, seen: Seen) -> Plan | Refusal:
-        """What a surface event does here, or the first rule it breaks (projection.md §4)."""
+        """What a surface event that is no append does, or the first rule it breaks (§4)."""
         marker = event.marker
-        if isinstance(marker, Append):
-            return self._plan_append(event)
         if marker is None:
             return Refusal("surfaceop-missing", f"{event.type} carries no surfaceOp")
         if isinstance(marker, BadMarker):
             return Refusal(marker.reason, marker.message)
+        assert isinstance(marker, Replace)
         start, end = self.find(marker.start), self.find(marker.end)
         for name, node, seq in (("start", start, marker.start), ("end", end, marker.end)):
             if node is None and (seq >= event.seq or not seen.unseen(seq)):
@@ -138,19 +138,12 @@ class Surface:
             return self._plan_replace(event, tuple(self.between(start.key, end.key)), seen)
         return self._plan_partial(event, marker, (start, end), seen)
 
-    def _plan_append(self, event: Event) -> Plan | Refusal:
-        if event.sources is not None and (refusal := check_sources(event)):
-            return refusal
-        return Plan(_node(event, event.seq))
-
-    def _plan_replace(
-        self, event: Event, shadowed: tuple[Node, ...], seen: Seen
-    ) -> Plan | Refusal:
+    def _plan_replace(self, event: Event, shadowed: tuple[Node, ...], seen: Seen) -> Plan | Refusal:
         if left_out := uncited([node.seq for node in shadowed], event.sources):
             return missing(left_out)
         if refusal := self._check_rewrite(event, shadowed, seen):
             return refusal
-        return Plan(_node(event, shadowed[0].key), shadowed, replaces=True)
+        return Plan(_node(event, shadowed[0].key), shadowed)
 
     def _plan_partial(
         self, event: Event, marker: Replace, ends: tuple[Node | None, Node | None], seen: Seen
@@ -162,17 +155,43 @@ class Surface:
         known = [node.seq for node in (start, end) if node]
         if left_out := uncited(known, event.sources):
             return missing(left_out)
-        nodes = list(self.nodes())
-        low = start.key if start else (nodes[0].key if nodes else 0)
-        high = end.key if end else (nodes[-1].key if nodes else 0)
-        cites = cited(event.sources)
-        shadowed = tuple(n for n in nodes if low <= n.key <= high and cites(n.seq))
+        shadowed = tuple(
+            node
+            for node in self._cited(event.sources)
+            if (not start or start.key <= node.key) and (not end or node.key <= end.key)
+        )
         if isinstance(event.body, ToolResult) and marker.start != marker.end:
             return Refusal("rewrite-not-one-node", "a tool result would replace several nodes")
         if shadowed and (refusal := self._check_rewrite(event, shadowed, seen)):
             return refusal
-        key = shadowed[0].key if shadowed else _key_after(nodes, marker.start)
-        return Plan(_node(event, key), shadowed, replaces=True, partial=True)
+        key = shadowed[0].key if shadowed else self._key_after(marker.start, seen)
+        return Plan(_node(event, key), shadowed, partial=True)
+
+    def _cited(self, sources: SourceList) -> list[Node]:
+        """The nodes among the sources, in surface order, by whichever of the two is shorter."""
+        if not isinstance(sources, Sources):
+            return []
+        if sources.count > self.size:
+            cites = cited(sources)
+            return [node for node in self.nodes() if cites(node.seq)]
+        seqs = (seq for first, last in sources.ranges for seq in range(first, last + 1))
+        return sorted((node for node in map(self.find, seqs) if node), key=_key)
+
+    def _key_after(self, start: int, seen: Seen) -> Key:
+        """An order key right after the last node logged before ``start``, else at the head."""
+        if not self.size:
+            return start
+        first = self.segments[self.spine[0]][0].key
+        if seen.start is not None and start < seen.start:
+            return first - 1
+        nodes = list(self.nodes())  # a gap: nothing tells where in it the node stood
+        earlier = [at for at, node in enumerate(nodes) if node.seq < start]
+        if not earlier:
+            return first - 1
+        at = max(earlier, key=lambda i: nodes[i].seq)
+        low = nodes[at].key
+        high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
+        return low + Fraction(high - low) / 2
 
     def _check_rewrite(
         self, event: Event, shadowed: tuple[Node, ...], seen: Seen
@@ -205,12 +224,25 @@ class Surface:
 
     # --- changing -----------------------------------------------------------------------------
 
-    def apply(self, plan: Plan) -> int:
+    def append(self, event: Event) -> int:
+        """The event's node goes to the tail, as every order key is below its seq; its position."""
+        node = _node(event, event.seq)
+        number, spine = node.seq // SEGMENT, self.spine
+        if spine and spine[-1] == number:
+            nodes = (*self.segments[number], node)
+            self.sizes[-1] += 1
+        else:
+            nodes = (node,)
+            spine.append(number)
+            self.sizes.append(1)
+        self.segments = self.segments.set(number, nodes)
+        self.dirty.add(number)
+        self.size += 1
+        return self.size - 1
+
+    def replace(self, plan: Plan) -> int:
         """Carry out a plan; the position of the new node."""
         node = plan.node
-        if not plan.replaces:
-            self._insert(node)
-            return self.size - 1
         self._remove(plan.shadowed)
         self.generation += 1
         self.moved = self.moved.set(node.seq, node.key)
@@ -261,16 +293,3 @@ def _key(node: Node) -> Key:
 def _node(event: Event, key: Key) -> Node:
     body = event.body
     return Node(key, event.seq, event.type, body.identity if isinstance(body, ToolResult) else 0)
-
-
-def _key_after(nodes: list[Node], start: int) -> Key:
-    """An order key right after the last node logged before ``start``; at the head without one."""
-    if not nodes:
-        return start
-    earlier = [at for at, node in enumerate(nodes) if node.seq < start]
-    if not earlier:
-        return nodes[0].key - 1
-    at = max(earlier, key=lambda i: nodes[i].seq)
-    low = nodes[at].key
-    high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
-    return low + Fraction(high - low) / 2

@@ -72,6 +72,7 @@ def kinds(records: tuple[dict[str, Any], ...]) -> str:
         ((delta(" "), delta("x")), "R"),  # visible now
         ((delta("x"), usage_chunk(1)), "R"),
         ((delta("x"), usage_chunk(1), usage_chunk(1)), ""),
+        ((delta("x"), usage_chunk(1), usage_chunk(2)), "R"),
         ((call_delta("", name="a"), call_delta("{")), "P"),
         ((call_delta("{", name="a"), call_delta("}", name="b")), "R"),
         ((call_delta("{", name="a"), call_delta("}", name="a")), "P"),

@@ -29,6 +29,8 @@ values = (
     | st.binary(max_size=30).map(lambda tail: b"\xc3\x01" + tail)
     | st.binary(max_size=30).map(lambda tail: b"\x00" + tail)
 )
+keys = st.none() | st.sampled_from((b"s-1", b"s-1", b"", b"\xff")) | st.binary(max_size=3)
+odd_records = st.lists(st.tuples(keys, values, headers), max_size=6)
 
 
 @given(arbitrary_lines | st.binary())
@@ -47,14 +49,12 @@ def test_no_input_crashes(log: list[bytes], strict: bool) -> None:
 
 @given(st.data(), any_logs)
 def test_no_record_crashes_a_batch(data: st.DataObject, log: list[bytes]) -> None:
-    keys = st.none() | st.sampled_from((b"s-1", b"", b"\xff")) | st.binary(max_size=3)
-    batch = []
-    for number, line in enumerate(log):
-        odd = data.draw(st.integers(0, 5), label="odd") == 0
-        key = data.draw(keys, label="key") if odd else b"s-1"
-        value = data.draw(values, label="value") if odd else line
-        head = data.draw(headers, label="headers") if odd else ()
-        batch.append(InRecord("sessions.events", 0, number, 0, key, value, head))
+    batch = [
+        InRecord("sessions.events", 0, number, 0, b"s-1", line) for number, line in enumerate(log)
+    ]
+    for key, value, head in data.draw(odd_records, label="odd records"):
+        at = data.draw(st.integers(0, len(batch)), label="place")
+        batch.insert(at, InRecord("sessions.events", 0, at, 0, key, value, head))
     states: dict[str, Session] = {}
     for part in data.draw(splits(batch), label="batches"):
         states.update(fold_batch(part, states).states)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,8 +17,8 @@ def test_sessions_commute(logs: list[list[bytes]], data: st.DataObject) -> None:
     apart = {}
     for number, log in enumerate(inputs):
         _, apart[number] = run([log])
-    turns = [number for number, log in enumerate(inputs) for _ in log]
-    order = data.draw(st.permutations(turns), label="interleaving")
+    order = [number for number, log in enumerate(inputs) for _ in log]
+    Random(data.draw(st.integers(0, 2**20), label="interleaving")).shuffle(order)
     ends = [iter(log) for log in inputs]
     mixed = [next(ends[number]) for number in order]
     _, together = run(data.draw(splits(mixed), label="batches"))

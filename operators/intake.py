@@ -15,6 +15,7 @@ from .changes import (
 )
 from .events import (
     SURFACE_BODIES,
+    Append,
     AssistantChunk,
     Event,
     Fault,
@@ -27,8 +28,8 @@ from .order import Place
 from .out import Out, RowPlace
 from .overview import overview
 from .rooms import Rooms
-from .sources import Refusal
-from .surface_changes import publish_plan
+from .sources import Refusal, check_sources
+from .surface_changes import publish_append, publish_plan
 from .transcript import HANDLERS
 
 _SURFACE = frozenset(SURFACE_BODIES)
@@ -69,13 +70,13 @@ class Session(Rooms):
         """Fold one line into this state; what it changes goes to ``out``. Never raises.
 
         Each event passes here: what nearly none needs is asked once and done elsewhere."""
-        out.session, out.epoch = self.session, self.epoch
         if not isinstance(line, Event):
             return self._take_other(line, out)
         event, seq = line, line.seq
         order = self.order
         if seq == order.next_seq and order.start is not None:
-            order.remember(seq, event.count, event.digest)
+            order.next_seq = seq + event.count
+            order.recent.append((seq, event.digest))
         else:
             placed = self._place_event(event, out)
             if placed is None:
@@ -91,9 +92,10 @@ class Session(Rooms):
             if refusal is not None:
                 return self._refuse(refusal, event, out)
         out.changed = True
-        self.as_of_seq = seq if event.count == 1 else seq + event.count - 1
-        if event.time is not None:
-            self.last_time = event.time if event.count == 1 else _last_time(event)
+        self.as_of_seq = order.next_seq - 1
+        time = event.time
+        if time is not None:
+            self.last_time = time if event.count == 1 else _last_time(event)
         self.shapes |= event.shapes
         if event.quality:
             for fact in event.quality:
@@ -107,6 +109,11 @@ class Session(Rooms):
         """What the event does to the surface, or why it is refused (§4)."""
         if kind not in _SURFACE:
             return self._refuse_log_only(event)
+        if isinstance(event.marker, Append):
+            refusal = None if event.sources is None else check_sources(event)
+            if refusal is None:
+                publish_append(self, event, out)
+            return refusal
         plan = self.surface.plan(event, self.order)
         if isinstance(plan, Refusal):
             return plan

@@ -8,6 +8,7 @@ took a seq tell a redelivery from a conflict.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from enum import Enum
 
 DIGESTS = 64  #: lines whose digest is remembered (projection.md §3)
@@ -27,20 +28,20 @@ class Place(Enum):
 class Order:
     """``next_seq``, the unseen ranges, and the digests of the last lines, by first seq."""
 
-    __slots__ = ("digest_seqs", "digests", "gaps", "next_seq", "start")
+    __slots__ = ("gaps", "next_seq", "recent", "start")
 
     def __init__(self) -> None:
         self.next_seq = 0
         self.start: int | None = None  # first seq taken; None before
         self.gaps: list[tuple[int, int]] = []  # first, last; ascending
-        self.digest_seqs: list[int] = []  # first seqs of the last lines, at least DIGESTS of them
-        self.digests: list[int] = []
+        #: first seq and digest of the last lines that took a seq
+        self.recent: deque[tuple[int, int]] = deque(maxlen=DIGESTS)
 
     def fork(self) -> Order:
         twin = Order()
         twin.next_seq, twin.start = self.next_seq, self.start
         twin.gaps = self.gaps.copy()
-        twin.digest_seqs, twin.digests = self.digest_seqs.copy(), self.digests.copy()
+        twin.recent = self.recent.copy()
         return twin
 
     @property
@@ -72,8 +73,7 @@ class Order:
             return Place.OVERLAP
         if self.unseen(seq):
             return Place.LATE
-        lines = zip(self.digest_seqs[-DIGESTS:], self.digests[-DIGESTS:], strict=True)
-        held = [known for first, known in lines if first == seq]
+        held = [known for first, known in self.recent if first == seq]
         return Place.CONFLICT if held and digest not in held else Place.AGAIN
 
     def take(self, seq: int, count: int, digest: int) -> tuple[int, int] | None:
@@ -84,22 +84,13 @@ class Order:
         elif seq > self.next_seq:
             gap = (self.next_seq, seq - 1)
             self.gaps.append(gap)
-        self.remember(seq, count, digest)
-        return gap
-
-    def remember(self, seq: int, count: int, digest: int) -> None:
-        """The line that is next was taken."""
         self.next_seq = seq + count
-        self.digest_seqs.append(seq)
-        digests = self.digests
-        digests.append(digest)
-        if len(digests) > 2 * DIGESTS:  # trimmed now and then: a list shifts faster than a dict
-            del digests[:-DIGESTS], self.digest_seqs[:-DIGESTS]
+        self.recent.append((seq, digest))
+        return gap
 
     def untake(self, seq: int) -> None:
         """Give the last line's seq back: a strict fold stops before the line it refuses."""
         self.next_seq = seq
-        self.digests.pop()
-        self.digest_seqs.pop()
+        self.recent.pop()
         if self.start == seq:
             self.start, self.next_seq = None, 0

@@ -30,6 +30,9 @@ Render = Callable[[], RowData]
 class Describes(Protocol):
     """A session's state, as far as publishing needs it."""
 
+    session: str | None
+    epoch: int
+
     def overview(self) -> SessionOverview: ...
 
 
@@ -99,6 +102,7 @@ class Out:
 
     def changes(self, state: Describes) -> list[Change]:
         """Everything in publishing order; the overview last, if anything changed."""
+        self.session, self.epoch = state.session, state.epoch
         changes = [*self._earlier, *self.surface, *self._render_rows(), *self._render_partials()]
         if self.changed:
             changes.append(state.overview())

@@ -83,6 +83,7 @@ def fold(lines: Iterable[Line], session: str | None = None) -> Folded:
 
 def final_rows(state: Session, out: Out) -> list[TranscriptRow]:
     """The rows a reader ends up with, running ones with their open text, in transcript order."""
+    out.session, out.epoch = state.session, state.epoch
     rows = {row.key: row for row in out.rows()}
     rows.update((row.key, row) for row in state.open_rows())
     alive = [row for row in rows.values() if not row.deleted]

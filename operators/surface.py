@@ -183,7 +183,7 @@ class Surface:
             return start
         first = self.segments[self.spine[0]][0].key
         if seen.start is not None and start < seen.start:
-            return first - 1
+            return self._head_key(start)
         nodes = list(self.nodes())  # a gap: nothing tells where in it the node stood
         earlier = [at for at, node in enumerate(nodes) if node.seq < start]
         if not earlier:
@@ -192,6 +192,14 @@ class Surface:
         low = nodes[at].key
         high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
         return low + Fraction(high - low) / 2
+
+    def _head_key(self, start: int) -> Key:
+        """At the head of a window; of several such nodes each where its own start says."""
+        key: Key = start
+        step = Fraction(1, 2)
+        while any(True for _ in self.between(key, key)):
+            key, step = start + step, step / 2
+        return key
 
     def _check_rewrite(
         self, event: Event, shadowed: tuple[Node, ...], seen: Seen

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec import Raw
+
 from .changes import SurfaceChange, Target
 from .events import Event, ImageOffload, Replace
 from .out import Out
@@ -11,30 +13,56 @@ from .surface import Plan
 _AMENDABLE = ("user/message", "tool/result")
 
 
-def publish_plan(rooms: Rooms, event: Event, plan: Plan, out: Out) -> None:
-    """Carry out what the surface planned, and say so."""
-    position = rooms.surface.apply(plan)
-    body, marker = event.body, event.marker
-    message = None if getattr(body, "empty", False) else body.message  # type: ignore[union-attr]
-    start, end = (marker.start, marker.end) if isinstance(marker, Replace) else (None, None)
+def publish_append(rooms: Rooms, event: Event, out: Out) -> None:
+    """The event's node goes to the tail."""
+    surface = rooms.surface
     out.surface.append(
         SurfaceChange(
             rooms.session,
             rooms.epoch,
             event.seq,
-            "replace" if plan.replaces else "append",
+            "append",
             event.type,
             event.time,
-            start,
-            end,
+            None,
+            None,
+            (),
+            surface.append(event),
+            surface.generation,
+            _message(event),
+        )
+    )
+
+
+def publish_plan(rooms: Rooms, event: Event, plan: Plan, out: Out) -> None:
+    """Carry out the replacement that the surface planned, and say so."""
+    marker = event.marker
+    assert isinstance(marker, Replace)
+    position = rooms.surface.replace(plan)
+    out.surface.append(
+        SurfaceChange(
+            rooms.session,
+            rooms.epoch,
+            event.seq,
+            "replace",
+            event.type,
+            event.time,
+            marker.start,
+            marker.end,
             tuple([node.seq for node in plan.shadowed]),
             position,
             rooms.surface.generation,
-            message,
+            _message(event),
             (),
             plan.partial,
         )
     )
+
+
+def _message(event: Event) -> Raw | None:
+    """What the model is sent: nothing for a message without content."""
+    body = event.body
+    return None if getattr(body, "empty", False) else body.message  # type: ignore[union-attr]
 
 
 def on_image_offload(rooms: Rooms, event: Event, body: ImageOffload, out: Out) -> None:

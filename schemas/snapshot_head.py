@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Raw
 
 from operators.events import NULL, Header, Usage
-from operators.order import DIGESTS
 from operators.session import Session
 from operators.totals import NO_USAGE, Clock
 from operators.turns import Turn
@@ -94,7 +94,7 @@ _SAME = (
 
 def head_of(session: Session) -> Head:
     order, turns, inbox = session.order, session.turns, session.inbox
-    digests = order.digests[-DIGESTS:]
+    digests = [digest for _, digest in order.recent]
     return Head(
         VERSION,
         session.session,
@@ -102,7 +102,7 @@ def head_of(session: Session) -> Head:
         epoch=session.epoch,
         start=order.start,
         gaps=order.gaps,
-        digest_seqs=_runs(order.digest_seqs[-DIGESTS:]),
+        digest_seqs=_runs([seq for seq, _ in order.recent]),
         digests=struct.pack(f"<{len(digests)}Q", *digests),
         header=_save_header(session.header),
         generation=session.surface.generation,
@@ -170,7 +170,7 @@ def session_of(head: Head) -> Session:
         session.header = Header(raw=NULL, **fields)
     order, turns, inbox = session.order, session.turns, session.inbox
     order.next_seq, order.start, order.gaps = head.next_seq, head.start, head.gaps
-    order.digest_seqs, order.digests = _load_digests(head)
+    order.recent.extend(_load_digests(head))
     session.surface.generation = head.generation
     turns.open_turn, turns.open_step, turns.closed = head.open_turn, head.open_step, head.closed
     turns.records = {turn.number: turn for turn in head.turns}
@@ -180,11 +180,11 @@ def session_of(head: Head) -> Session:
     return session
 
 
-def _load_digests(head: Head) -> tuple[list[int], list[int]]:
+def _load_digests(head: Head) -> Iterator[tuple[int, int]]:
     count = sum(count for _, count in head.digest_seqs)
     digests = struct.unpack(f"<{count}Q", head.digests)  # refuses another count
     seqs = [seq for first, run in head.digest_seqs for seq in range(first, first + run)]
-    return seqs, list(digests)
+    return zip(seqs, digests, strict=True)
 
 
 def _load_totals(session: Session, saved: _Totals) -> None:

@@ -37,10 +37,8 @@ def on_tool_result(rooms: Rooms, event: Event, body: ToolResult, out: Out) -> No
         return rooms.note("result_dropped")
     if tool.key == event.seq:
         _own_tool(rooms, event, tool)
-    else:  # a call that was kept when its turn ended can be forgotten when that number ends again
-        _, step = rooms.step_of(tool.turn, tool.step, event)
-        if tool.key < step.key and tool.key not in step.tools:
-            step.tools.append(tool.key)
+    else:
+        _belongs(rooms, event, tool)
     if tool.status == "error" and tool.anchor >= rooms.totals.cut:
         rooms.totals.count("tool_errors")
     return None
@@ -51,6 +49,14 @@ def _own_tool(rooms: Rooms, event: Event, tool: Tool) -> None:
     _, step = rooms.step_of(tool.turn, tool.step, event)
     step.tools.append(tool.key)
     rooms.totals.count("tool_calls")
+
+
+def _belongs(rooms: Rooms, event: Event, tool: Tool) -> None:
+    """A call that was kept when its turn ended belongs to that number again: what is open of it
+    closes, and it can be forgotten, when the number ends (§5.7)."""
+    _, step = rooms.step_of(tool.turn, tool.step, event)
+    if tool.key < step.key and tool.key not in step.tools:
+        step.tools.append(tool.key)
 
 
 def on_dispatch(rooms: Rooms, event: Event, body: Dispatch, out: Out) -> None:
@@ -65,6 +71,8 @@ def on_dispatch(rooms: Rooms, event: Event, body: Dispatch, out: Out) -> None:
     changed = rooms.tools.dispatch(event.seq, body, tool, boundary)
     if changed:
         rooms.tools.publish(tool, event.seq, out)
+        if boundary is None:
+            _belongs(rooms, event, tool)
     elif changed is None:
         rooms.note("dispatch_dropped")
     return None

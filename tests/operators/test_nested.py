@@ -128,6 +128,11 @@ def test_a_kept_call_of_a_closed_turn_takes_them_interrupted_at_their_own_seq() 
     assert (sub.status, sub.start_seq, sub.end_seq) == ("interrupted", 4, 4)
 
 
+def test_under_a_kept_call_of_a_turn_that_opened_again_they_end_with_it() -> None:
+    (sub,) = subs(tell(*OPEN, turn_end(), turn_start(), nested(), turn_end()))
+    assert (sub.status, sub.start_seq, sub.end_seq) == ("interrupted", 5, 6)
+
+
 def test_they_hang_in_the_latest_row_of_a_reused_id() -> None:
     told = tell(*OPEN, nested("s"), result(), call(), nested("t"))
     assert (tree(subs(told)), tree(subs(told, "tool:5"))) == ({"s": {}}, {"t": {}})

@@ -3,111 +3,31 @@
 >>> session = simulate(7, events=50, shape="v4")
 >>> session.lines[0].startswith(b'{"type":"session","version":4')
 True
+
+``state.py``, ``turns.py``, ``steps.py``, ``compaction.py`` and ``asides.py`` are the conversation,
+``writer.py``, ``shapes.py`` and ``packing.py`` say how each shape spells it; ``hostile.py`` has the
+words, ``faults.py`` the damage, ``directory.py`` the files.
 """
 
-from __future__ import annotations
+from .directory import transcript_path, write_directory, write_session
+from .faults import FAULTS, Damaged, Injected, inject
+from .fleet import fleet
+from .session import FEATURES, SHAPES, SimulatedSession, features_of, simulate
+from .state import PORTABLE
 
-from collections.abc import Collection, Iterator, Sequence
-from random import Random
-from typing import Any
-
-from msgspec import Struct
-from msgspec.json import encode
-
-from .shapes import WRITERS
-from .state import ONLY_IN, PORTABLE, Talk
-from .turns import exchange, fork
-
-SHAPES: tuple[str, ...] = tuple(WRITERS)
-FEATURES: frozenset[str] = PORTABLE | frozenset(ONLY_IN)
-__all__ = ["FEATURES", "PORTABLE", "SHAPES", "SimulatedSession", "features_of", "fleet", "simulate"]
-
-_CWDS = ("/home/ada/project", "/home/ada/my project (copy)", "/srv/данные/数据", "/", None)
-
-
-class SimulatedSession(Struct, frozen=True):
-    """``lines`` is the whole log without newlines, the header line first; ``events`` counts packed
-    rows by their members."""
-
-    id: str
-    shape: str
-    header: dict[str, Any]
-    lines: list[bytes]
-    events: int
-
-    @property
-    def data(self) -> bytes:
-        """The log as a file's bytes."""
-        return b"\n".join([*self.lines, b""])
-
-
-def session_id(seed: int) -> str:
-    return f"sim-{seed:08d}"
-
-
-def features_of(shape: str) -> frozenset[str]:
-    """Every feature that the shape can say."""
-    if shape not in WRITERS:
-        raise ValueError(f"unknown shape {shape!r}; known: {', '.join(WRITERS)}")
-    return PORTABLE | {feature for feature, shapes in ONLY_IN.items() if shape in shapes}
-
-
-def simulate(
-    seed: int,
-    *,
-    events: int = 200,
-    shape: str = "v4",
-    features: Collection[str] | None = None,
-    exchanges: int | None = None,
-) -> SimulatedSession:
-    """One session; the same arguments give the same bytes.
-
-    It ends at the first quiet point with at least ``events`` events (or after ``exchanges``
-    exchanges, whatever their events), except that with the feature ``open-end`` some are cut in
-    mid turn, at ``events`` or so. ``features``: a part of :data:`FEATURES`; those that the shape
-    cannot say are left out; all by default. With :data:`PORTABLE` and ``exchanges`` one seed is the
-    same conversation in every shape."""
-    able = features_of(shape)
-    wanted = able if features is None else frozenset(features)
-    if not wanted <= FEATURES:
-        raise ValueError(f"unknown features: {', '.join(sorted(wanted - FEATURES))}")
-    writer = WRITERS[shape]()
-    talk = Talk(Random(seed), writer, wanted & able, f"{seed:x}")  # noqa: S311 - seeded on purpose
-    created, extra = talk.now, _origin(talk, seed)
-    forks_after = talk.below(4) if "parentSession" in extra and "origin" not in extra else -1
-    done = last = 0
-    while writer.seq < events if exchanges is None else done < exchanges:
-        if done == forks_after:
-            fork(talk)
-        last = len(writer.lines)
-        exchange(talk)
-        done += 1
-    if done and done > forks_after and talk.maybe("open-end", 0.3):
-        writer.cut(last + talk.below(len(writer.lines) - last))
-    header = writer.header(session_id(seed), created, extra)
-    lines = [encode(header), *writer.lines]
-    return SimulatedSession(session_id(seed), shape, header, lines, writer.seq)
-
-
-def _origin(talk: Talk, seed: int) -> dict[str, Any]:
-    """The header's optional keys: where it ran, and whose child it is (the session of the seed
-    before)."""
-    extra: dict[str, Any] = {}
-    cwd = talk.pick(_CWDS)
-    if cwd is not None:
-        extra["cwd"] = cwd
-    if talk.maybe("forks", 0.12):
-        extra["parentSession"] = session_id(seed - 1)
-    elif talk.maybe("subagents", 0.12):
-        extra |= {"parentSession": session_id(seed - 1), "origin": "subagent"}
-        extra["delegationDepth"] = 1
-    return extra
-
-
-def fleet(
-    seed: int, sessions: int, *, events: int = 200, shapes: Sequence[str] = SHAPES
-) -> Iterator[SimulatedSession]:
-    """``sessions`` sessions of consecutive seeds, their shapes taken in turn."""
-    for number in range(sessions):
-        shape = shapes[number % len(shapes)]
-        yield simulate(seed + number, events=events, shape=shape)
+__all__ = [
+    "FAULTS",
+    "FEATURES",
+    "PORTABLE",
+    "SHAPES",
+    "Damaged",
+    "Injected",
+    "SimulatedSession",
+    "features_of",
+    "fleet",
+    "inject",
+    "simulate",
+    "transcript_path",
+    "write_directory",
+    "write_session",
+]

@@ -9,7 +9,7 @@ import zstandard
 
 from schemas.names import project_name, session_name
 
-from . import SimulatedSession
+from .session import SimulatedSession
 
 _BATCH = 40  #: lines of one append batch, that is of one zstd frame
 
@@ -23,14 +23,19 @@ def write_directory(
 
 def write_session(root: Path, session: SimulatedSession, *, zstd: bool = False) -> Path:
     """Write one transcript and return its path. A root should hold one encoding only."""
-    header = session.header
-    folder = root / project_name(header.get("cwd")) / session_name(session.id)
-    folder.mkdir(parents=True, exist_ok=True)
-    version = header["version"]
-    name = "session.jsonl" if version == 0 else f"session.v{version}.jsonl"
-    path = folder / (f"{name}.zstd" if zstd else name)
+    path = transcript_path(root, session, zstd=zstd)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_frames(session.lines) if zstd else session.data)
     return path
+
+
+def transcript_path(root: Path, session: SimulatedSession, *, zstd: bool = False) -> Path:
+    """Where a harness keeps that session."""
+    header = session.header
+    folder = root / project_name(header.get("cwd")) / session_name(session.id)
+    version = header["version"]
+    name = "session.jsonl" if version == 0 else f"session.v{version}.jsonl"
+    return folder / (f"{name}.zstd" if zstd else name)
 
 
 def _frames(lines: list[bytes]) -> bytes:

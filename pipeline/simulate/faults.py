@@ -1,9 +1,9 @@
 """Damage for simulated sessions, each piece with what a reader must say of it (outputs.md, *Reason
 codes*), so that a test can assert it.
 
->>> from pipeline.simulate import simulate
+>>> from pipeline.simulate import inject, simulate
 >>> broken = inject(simulate(1, events=40), seed=1, kinds=["torn", "late"])
->>> [fault.reason for fault in broken.faults]
+>>> [fault.reason for fault in broken.faults if fault.reason]
 ['not-json', 'late']
 """
 
@@ -16,7 +16,7 @@ from random import Random
 from msgspec import Struct
 from msgspec.structs import replace
 
-from . import SimulatedSession
+from .session import SimulatedSession
 from .writer import Json
 
 #: Log-only types whose loss changes no surface and no row of another event.

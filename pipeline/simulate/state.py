@@ -47,18 +47,16 @@ PORTABLE = frozenset(
         "subagents",
     }
 )
-#: Features that some shapes cannot say, or say differently: the shapes that can.
+#: What every shape can say, each in a way that leaves other rows.
+DIVERGING = frozenset({"lost-streams", "usage-in-stream", "odd-times", "open-end"})
+#: What only some shapes can say.
 ONLY_IN: dict[str, frozenset[str]] = {
     "regenerated": frozenset({"pre", "v0-chunks", "v0", "v1"}),
     "offloads": frozenset({"v3", "v4"}),
     "system-in-history": frozenset({"v3", "v4"}),
     "developer": frozenset({"v4"}),
     "fork-anywhere": frozenset({"v4"}),
-    "lost-streams": frozenset({"pre", "v0-chunks", "v0", "v1", "v2", "v3", "v4"}),
-    "usage-in-stream": frozenset({"pre", "v0-chunks", "v0", "v1", "v2", "v3", "v4"}),
     "unknown": frozenset({"v0-chunks", "v0", "v1", "v2", "v3", "v4"}),
-    "odd-times": frozenset({"pre", "v0-chunks", "v0", "v1", "v2", "v3", "v4"}),
-    "open-end": frozenset({"pre", "v0-chunks", "v0", "v1", "v2", "v3", "v4"}),
 }
 
 
@@ -97,6 +95,7 @@ class Talk:
         self.prompted = False  #: the system prompt stands; no surface event comes before it
         self.system = "You are a careful agent."
         self.header_seq = 0
+        self.subagent = False
         self.titles = 0
         self._ids = 0
         self._groups = 0

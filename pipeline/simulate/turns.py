@@ -14,6 +14,7 @@ _TOOLS: list[Json] = [
     {"name": "run_code", "description": "runs code", "parameters": {"type": "object"}},
 ]
 _LATE = {"name": "late", "description": "comes later", "parameters": {"type": "object"}}
+_DESCRIPTOR: Json = {"version": 2, "mode": "one-shot", "provider": "spawn", "label": "helper"}
 _CONTEXT_WINDOW = 128_000
 _UNKNOWN_OUTCOME = {"name": "ToolOutcomeUnknownError", "code": "TOOL_OUTCOME_UNKNOWN"}
 _NOT_STARTED = {"name": "ToolNotStartedError", "code": "TOOL_NOT_STARTED"}
@@ -140,6 +141,9 @@ def _prompt(t: Talk) -> None:
 
 
 def _requests(t: Talk) -> None:
+    if t.subagent and t.turn == 1 and t.step == 1:
+        t.tick()
+        t.log.event("subagent/descriptor", _DESCRIPTOR)
     if t.turn == 1 and t.step == 1 and not t.titles and t.maybe("titles", 0.9):
         asides.title(t)
     if t.step > 1 and t.rng.random() < 0.9:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import doctest
 import json
 import re
 from collections import Counter
 from functools import cache
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import pipeline.simulate.faults
 from operators.events import Event, Header
 from pipeline.simulate import (
     FEATURES,
@@ -178,6 +181,13 @@ def test_a_feature_left_out_does_not_happen() -> None:
         "request/header",
         "request/context",
     }
+
+
+@pytest.mark.parametrize("module", [pipeline.simulate, pipeline.simulate.faults])
+def test_the_examples_in_the_docs_hold(module: ModuleType) -> None:
+    result = doctest.testmod(module)
+    assert result.attempted
+    assert not result.failed
 
 
 def test_unknown_names_are_refused() -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pipeline.simulate import SHAPES, fleet, simulate
-from pipeline.simulate.directory import write_directory, write_session
+from pipeline.simulate import SHAPES, fleet, simulate, write_directory, write_session
 from schemas.directory import scan
 from schemas.jsonl import open_log
 

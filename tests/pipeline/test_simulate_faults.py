@@ -10,8 +10,7 @@ import pytest
 
 from pipeline.documents import fold_lines
 from pipeline.limits import MAX_LINE_BYTES
-from pipeline.simulate import SHAPES, simulate
-from pipeline.simulate.faults import FAULTS, Damaged, inject
+from pipeline.simulate import FAULTS, SHAPES, Damaged, fleet, inject, simulate
 
 SMALL = [kind for kind in FAULTS if kind != "huge"]
 
@@ -68,6 +67,13 @@ def test_a_huge_line_is_longer_than_ingest_sends() -> None:
     (fault,) = damage.faults
     assert len(damage.session.lines[fault.line - 1]) > MAX_LINE_BYTES
     assert folded(damage)["faults"] == []
+
+
+def test_a_fleet_can_be_damaged() -> None:
+    whole, torn = (list(fleet(3, 2, events=40, faults=kinds)) for kinds in ((), ("torn",)))
+    assert [
+        len(after.lines) - len(before.lines) for before, after in zip(whole, torn, strict=True)
+    ] == [1, 1]
 
 
 def test_it_is_seeded() -> None:

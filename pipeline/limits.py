@@ -62,6 +62,9 @@ POLL_TIMEOUT_S: Final = 0.5
 #: Sessions kept decoded; colder ones stay as bytes in the store and are decoded when touched.
 RESIDENT_SESSIONS: Final = 10_000
 
+#: Python's collector thresholds while a worker runs: a look at the young objects per half a batch.
+COLLECT_EVERY: Final = (50_000, 20, 20)
+
 # --- time -----------------------------------------------------------------------------------------
 
 #: An open transaction holds every read_committed reader, so it may not stay open longer.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from collections.abc import Iterable
 
 import pytest
 
+from pipeline import limits
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
 from pipeline.loop import Ends, Worker
 from pipeline.memory_ends import MemoryReader, MemorySource, MemoryStore
@@ -214,3 +216,16 @@ def test_progress_is_told_for_each_restored_partition(world: World) -> None:
         mine = [(done, total) for at, done, total in told if at == partition]
         assert mine[0][0] == 0
         assert mine[-1][0] == mine[-1][1] > 0
+
+
+def test_the_cycle_collector_is_as_before_after_a_run(world: World) -> None:
+    before, seen = gc.get_threshold(), []
+    running = world.worker()
+    running.committed.subscribe(lambda _: seen.append(gc.get_threshold()))
+    running.run()
+    assert set(seen) == {limits.COLLECT_EVERY}
+    assert gc.get_threshold() == before != limits.COLLECT_EVERY
+    world.append(b"s", b"{}")
+    with pytest.raises(Crash):
+        world.run(sink=TroubledSink(world.sink(), Trouble("begin", "before", Crash())))
+    assert gc.get_threshold() == before

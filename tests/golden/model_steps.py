@@ -117,7 +117,7 @@ class Steps:
             self._look(place)
             self._begun.add(place)
             was, order = self._steps.get(place), self._order.setdefault(place[0], [])
-            if was is not None and not was.finals and was in order:
+            if was is not None and was.started is not None and not was.finals and was in order:
                 order[order.index(was)] = fresh
             else:
                 order.append(fresh)

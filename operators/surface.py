@@ -49,6 +49,7 @@ class Node(Struct, frozen=True, array_like=True, gc=False):
     seq: int
     type: str
     identity: int = 0  #: tool results: digest of all but the content
+    guessed: bool = False  #: where it stands was not seen, so no range over it can be checked
 
 
 class Plan(Struct, frozen=True, gc=False):
@@ -127,7 +128,8 @@ class Surface:
         for name, node, seq in (("start", start, marker.start), ("end", end, marker.end)):
             if node is None and (seq >= event.seq or not seen.unseen(seq)):
                 return Refusal(f"replace-{name}-not-found", f"{name} {seq} is no current node")
-        if start and end and start.key > end.key:
+        guessed = bool((start and start.guessed) or (end and end.guessed))
+        if start and end and start.key > end.key and not guessed:
             return Refusal(
                 "replace-start-after-end",
                 f"{marker.start} stands after {marker.end} on the surface",
@@ -135,7 +137,10 @@ class Surface:
         if refusal := check_sources(event):
             return refusal
         if start and end:
-            return self._plan_replace(event, tuple(self.between(start.key, end.key)), seen)
+            low, high = sorted((start.key, end.key))
+            span = tuple(self.between(low, high))
+            if not any(node.guessed for node in span):
+                return self._plan_replace(event, span, seen)
         return self._plan_partial(event, marker, (start, end), seen)
 
     def _plan_replace(self, event: Event, shadowed: tuple[Node, ...], seen: Seen) -> Plan | Refusal:
@@ -148,8 +153,11 @@ class Surface:
     def _plan_partial(
         self, event: Event, marker: Replace, ends: tuple[Node | None, Node | None], seen: Seen
     ) -> Plan | Refusal:
-        """An endpoint was never seen: what is cited between the known ones goes (§7)."""
+        """An endpoint was never seen, or a node between them stands where it was guessed to: what
+        is cited between the known ones goes (§7)."""
         start, end = ends
+        if start and end and start.key > end.key:
+            start, end = end, start
         if isinstance(event.sources, Sources) and not event.sources.count:
             return EMPTY
         known = [node.seq for node in (start, end) if node]
@@ -164,8 +172,11 @@ class Surface:
             return Refusal("rewrite-not-one-node", "a tool result would replace several nodes")
         if shadowed and (refusal := self._check_rewrite(event, shadowed, seen)):
             return refusal
-        key = shadowed[0].key if shadowed else self._key_after(marker.start, seen)
-        return Plan(_node(event, key), shadowed, partial=True)
+        if shadowed:
+            node = _node(event, shadowed[0].key, shadowed[0].guessed)
+        else:
+            node = _node(event, self._key_after(marker.start, seen), guessed=True)
+        return Plan(node, shadowed, partial=True)
 
     def _cited(self, sources: SourceList) -> list[Node]:
         """The nodes among the sources, in surface order, by whichever of the two is shorter."""
@@ -183,7 +194,7 @@ class Surface:
             return start
         first = self.segments[self.spine[0]][0].key
         if seen.start is not None and start < seen.start:
-            return self._head_key(start)
+            return first - 1
         nodes = list(self.nodes())  # a gap: nothing tells where in it the node stood
         earlier = [at for at, node in enumerate(nodes) if node.seq < start]
         if not earlier:
@@ -192,14 +203,6 @@ class Surface:
         low = nodes[at].key
         high = nodes[at + 1].key if at + 1 < len(nodes) else low + 1
         return low + Fraction(high - low) / 2
-
-    def _head_key(self, start: int) -> Key:
-        """At the head of a window; of several such nodes each where its own start says."""
-        key: Key = start
-        step = Fraction(1, 2)
-        while any(True for _ in self.between(key, key)):
-            key, step = start + step, step / 2
-        return key
 
     def _check_rewrite(
         self, event: Event, shadowed: tuple[Node, ...], seen: Seen
@@ -267,7 +270,7 @@ class Surface:
         self.size += 1
 
     def _remove(self, nodes: tuple[Node, ...]) -> None:
-        """Take nodes off, segment by segment: O(nodes), not O(nodes × segment)."""
+        """Take nodes off, segment by segment: O(nodes), not O(nodes x segment)."""
         leaving: dict[int, set[int]] = {}
         for node in nodes:
             leaving.setdefault(node.key // SEGMENT, set()).add(node.seq)
@@ -298,6 +301,7 @@ def _key(node: Node) -> Key:
     return node.key
 
 
-def _node(event: Event, key: Key) -> Node:
+def _node(event: Event, key: Key, guessed: bool = False) -> Node:
     body = event.body
-    return Node(key, event.seq, event.type, body.identity if isinstance(body, ToolResult) else 0)
+    identity = body.identity if isinstance(body, ToolResult) else 0
+    return Node(key, event.seq, event.type, identity, guessed)

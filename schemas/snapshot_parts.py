@@ -25,8 +25,8 @@ _LETTERS = {name: letter for letter, name in _TYPES.items()}
 
 
 def save_surface(nodes: tuple[Node, ...]) -> list[tuple[Any, ...]]:
-    """One segment of nodes: ``(seq, type letter[, identity[, order key]])``, trailing parts left
-    out where they say nothing."""
+    """One segment of nodes: ``(seq, type letter[, identity[, order key[, guessed]]])``; trailing
+    parts that say nothing are left out."""
     return [_save_node(node) for node in nodes]
 
 
@@ -34,7 +34,8 @@ def _save_node(node: Node) -> tuple[Any, ...]:
     letter = _LETTERS[node.type]
     if node.key != node.seq:
         key = node.key if isinstance(node.key, int) else str(node.key)
-        return node.seq, letter, node.identity, key
+        place = (node.seq, letter, node.identity, key)
+        return (*place, 1) if node.guessed else place
     return (node.seq, letter, node.identity) if node.identity else (node.seq, letter)
 
 
@@ -47,6 +48,7 @@ def load_surface(surface: Surface, number: int, value: bytes) -> None:
             seq,
             _TYPES[letter],
             rest[0] if rest else 0,
+            len(rest) > 2,
         )
         nodes.append(node)
         if node.key != seq:

@@ -23,7 +23,7 @@ from operators.events import (
 )
 
 from .chunks import packed_event
-from .jsontree import JsonError, Node, parse, whole
+from .jsontree import TOO_DEEP, JsonError, Node, parse, whole
 from .markers import marker_of, read_marker, read_sources, sources_of
 from .rows import MALFORMED, NO_QUALITY, Row
 from .shapes import EVENTS, PACKED, HeaderRow
@@ -42,12 +42,14 @@ def read(line: bytes, implicit: int | None) -> Line:
         text, quality = line.decode("utf-8", "replace"), _REPLACED
     try:
         node = parse(text)
+        if type(node.value) is not dict:
+            return Fault("bad-envelope", "a row is a JSON object", None, digest, quality)
+        return _Reader(node, implicit, digest, quality).line()
     except JsonError as error:
-        reason = "not-utf8" if quality else "not-json"
-        return Fault(reason, str(error), None, digest, quality)
-    if type(node.value) is not dict:
-        return Fault("bad-envelope", "a row is a JSON object", None, digest, quality)
-    return _Reader(node, implicit, digest, quality).line()
+        problem = str(error)
+    except RecursionError:  # a part is read on a deeper stack than the whole was
+        problem = TOO_DEEP
+    return Fault("not-utf8" if quality else "not-json", problem, None, digest, quality)
 
 
 class _Reader:

@@ -27,6 +27,7 @@ _EVENTS: Final = EVENTS | {"tool/result": ClosedResultRow}
 _ROWS: Any = Union[(HeaderRow, *PACKED.values(), *_EVENTS.values())]
 _decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(_ROWS).decode
 _decode_open: Final = msgspec.json.Decoder(OpenRow).decode
+_DEEP: Final = 2 * MAX_DEPTH
 _OTHERS: Final = frozenset((HeaderRow, *PACKED.values()))
 _KNOWN: Final = frozenset(("session", *PACKED, *EVENTS))
 
@@ -36,14 +37,14 @@ def read(line: bytes, implicit: int | None) -> Line | None:
     if not (line.isascii() or _is_utf8(line)):
         return None
     # A line of that many levels needs an opening and a closing bracket for each.
-    if len(line) > 2 * MAX_DEPTH and line.count(b"{") + line.count(b"[") > MAX_DEPTH:
+    if len(line) > _DEEP and line.count(b"{") + line.count(b"[") > MAX_DEPTH:
         return None
     try:
         row = _decode(line)
-        if type(row) in _OTHERS:
+        if row.__class__ in _OTHERS:
             return _other(row, line, implicit)
         seq = row.seq
-        if seq is UNSET or not (row.surfaceOp is row.sourceEventSeqs is row.ignorable is UNSET):
+        if not (row.surfaceOp is row.sourceEventSeqs is row.ignorable is UNSET) or seq is UNSET:
             return _event(row, line, implicit)
         type_, body, bits = row.read()
     except (DecodeError, RecursionError):

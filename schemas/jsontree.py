@@ -9,14 +9,17 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 #: Deeper JSON is refused (outputs.md, opaque JSON).
 MAX_DEPTH: Final = 512
+TOO_DEEP: Final = "nested too deep for the stack it is read on"
 
 _LONE: Final = re.compile("[\ud800-\udfff]")
 _MARK: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[\[\]{}:,]', re.DOTALL)
 _BLANKS: Final = " \t\n\r"
+_BLANK: Final = re.compile(r"[ \t\n\r]*+")
 
 
 class JsonError(ValueError):
@@ -70,7 +73,7 @@ class Node:
     def parts(self) -> dict[Any, tuple[int, int]]:
         """Where each element, or the last member of each key, stands."""
         if self._parts is None:
-            self._parts = dict(_split(self.source, *self._where()))
+            self._parts = dict(_split(self.source, self._where()[0]))
         return self._parts
 
 
@@ -83,7 +86,7 @@ def parse(source: str) -> Node:
     except json.JSONDecodeError as error:
         raise JsonError(f"{error.msg} at character {error.pos}") from None
     except RecursionError:
-        raise JsonError("nested too deep for the stack it is read on") from None
+        raise JsonError(TOO_DEEP) from None
 
 
 def whole(value: str) -> str:
@@ -91,29 +94,26 @@ def whole(value: str) -> str:
     return value if value.isascii() else _LONE.sub("\ufffd", value)
 
 
-def _split(source: str, start: int, end: int) -> Any:
-    """Yield (key or index, span) of a container's parts, in order."""
-    depth, index = 0, 0
-    key: Any = None
-    begin = start + 1
-    is_object = source[start] == "{"
-    for match in _MARK.finditer(source, start, end):
-        mark = source[match.start()]
-        if mark in "[{":
-            depth += 1
-        elif mark == '"':
-            if is_object and depth == 1 and key is None:
-                key = json.loads(match.group())
-        elif depth == 1 and mark == ":":
-            begin = match.end()
-        elif depth == 1 and mark in ",]}":
-            part = source[begin : match.start()]
-            if part.strip(_BLANKS):
-                left = begin + len(part) - len(part.lstrip(_BLANKS))
-                yield (key if is_object else index), (left, begin + len(part.rstrip(_BLANKS)))
-            key, index, begin = None, index + 1, match.end()
-        if mark in "]}":
-            depth -= 1
+def _split(source: str, start: int) -> Iterator[tuple[Any, tuple[int, int]]]:
+    """Yield (key or index, span) of the parts of the container that begins there, in order."""
+    is_object, closing = source[start] == "{", "}" if source[start] == "{" else "]"
+    at, index = _after_blanks(source, start + 1), 0
+    while source[at] != closing:
+        key: Any = index
+        if is_object:
+            key, at = _SKIP(source, at)
+            at = _after_blanks(source, _after_blanks(source, at) + 1)
+        end = _SKIP(source, at)[1]
+        yield key, (at, end)
+        at, index = _after_blanks(source, end), index + 1
+        if source[at] == ",":
+            at = _after_blanks(source, at + 1)
+
+
+def _after_blanks(source: str, at: int) -> int:
+    found = _BLANK.match(source, at)
+    assert found is not None
+    return found.end()
 
 
 def _check_depth(source: str) -> None:
@@ -135,3 +135,5 @@ def _refuse(word: str) -> NoReturn:
 _DECODER: Final = json.JSONDecoder(
     parse_float=Number, parse_int=Number, parse_constant=_refuse, strict=True
 )
+#: A value of a text that was parsed before, and where it ends.
+_SKIP: Final = json.JSONDecoder(parse_float=str, parse_int=str).raw_decode

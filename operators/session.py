@@ -49,11 +49,12 @@ def enter_epoch(state: Session, epoch: int, out: Out) -> Session | None:
 
 
 def step(state: Session, line: Line) -> tuple[Session, tuple[Change, ...]]:
-    """One line, purely: the next state and the changes in publishing order."""
+    """One line, purely: the next state, and the changes in publishing order; a line that was not
+    taken is a ``Refused`` at their end."""
     out = Out()
     after = state.fork()
     after.take(line, out)
-    return after, tuple(out.changes(after))
+    return after, (*out.changes(after), *out.refused)
 
 
 class Folded(Struct, frozen=True):

@@ -11,14 +11,10 @@ from hypothesis import strategies as st
 
 from pipeline.documents import fold_lines
 from pipeline.simulate import PORTABLE, SHAPES, simulate
-from tests.strategies import dump, seeds, simulated, soups
+from tests.laws.packed import unpacked
+from tests.strategies import seeds, simulated, soups
 
 REFERENCE = "v4"
-PACKED = {
-    "text-chunks": ("text", "texts"),
-    "reasoning-chunks": ("text", "texts"),
-    "tool-call-chunks": ("argumentsDelta", "args"),
-}
 SEQS = {
     "session",
     "seq",
@@ -63,27 +59,6 @@ def test_a_packed_row_is_its_members(log: list[bytes]) -> None:
         for fault in folded["faults"]:
             fault.pop("line")
     assert packed == members
-
-
-def unpacked(log: list[bytes]) -> list[bytes]:
-    """The log with every packed row written as chunk events (session-log.md §1.5)."""
-    return [line for row in log for line in members_of(row)]
-
-
-def members_of(line: bytes) -> list[bytes]:
-    row = json.loads(line)
-    kind, data = row["type"], row.get("data")
-    if kind not in PACKED:
-        return [line]
-    delta = {"type": kind.replace("-chunks", "-delta"), "index": data["index"]}
-    delta |= {key: data[key] for key in ("id", "name") if key in data}
-    field, texts = PACKED[kind]
-    place, time, lines = {"turn": data["turn"], "step": data["step"]}, row["time0"], []
-    for number, text in enumerate(data[texts]):
-        time += data["dt"][number - 1] if number else 0
-        event = {"type": "assistant/chunk", "seq": row["seq0"] + number, "time": time}
-        lines.append(dump(event | {"data": place | {"chunk": delta | {field: text}}}))
-    return lines
 
 
 def document(seed: int, exchanges: int, shape: str) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Nested calls: the tree of dispatches under one tool call (projection.md §5.2).
 
-A dispatch names its root call and its parent. It hangs in the latest row of the root id; before that
-row exists it waits. An edge that is a self-loop, gives a second parent, closes a cycle or goes
+A dispatch names its root call and its parent. It hangs in the latest row of the root id; before
+that row exists it waits. An edge that is a self-loop, gives a second parent, closes a cycle or goes
 deeper than ``MAX_DEPTH`` is dropped and counted by the caller.
 """
 
@@ -120,12 +120,24 @@ class Nested:
         subs = (self.subs[key] for key in self.of_root.get(root, ()))
         return [sub for sub in subs if sub.status == "running"]
 
-    def interrupt(self, root: int, seq: int) -> bool:
-        """Running nested calls end with the boundary ``seq``; whether there were any."""
+    def is_shown(self, sub: Sub, root_id: str) -> bool:
+        """Whether it hangs under its root: every call above it was mentioned."""
+        at = sub.parent
+        for _ in range(MAX_DEPTH):
+            if at == root_id:
+                return True
+            above = self.find(sub.root, at)
+            if above is None:
+                break
+            at = above.parent
+        return False
+
+    def interrupt(self, root: int, root_id: str, seq: int) -> bool:
+        """Running nested calls end with the boundary ``seq``; whether any of them is shown."""
         running = self.running(root)
         for sub in running:
             self.subs.put(sub.key, interrupted(sub, seq))
-        return bool(running)
+        return any(self.is_shown(sub, root_id) for sub in running)
 
     def forget(self, root: int) -> None:
         for key in self.of_root.get(root, ()):
@@ -167,6 +179,8 @@ def settled(sub: Sub | None, root: int, seq: int, body: Dispatch, parent: str) -
     assert body.sub_call_id is not None
     if sub is None:
         sub = Sub(seq, root, parent, body.sub_call_id, body.name, body.arguments, "running")
+    elif sub.start_seq is None:
+        sub = msgspec.structs.replace(sub, name=body.name, arguments=body.arguments)
     status = "error" if body.is_error else "ok"
     return msgspec.structs.replace(
         sub, status=status, content=body.content, error=body.error, end_seq=seq

@@ -14,7 +14,7 @@ def on_tool_call(rooms: Rooms, event: Event, body: ToolCall, out: Out) -> None:
     rooms.totals.call_logged(body.call_id, event.time)
     place = rooms.turns.place(body.turn, body.step)
     boundary = rooms.boundary(*place, event)
-    tool = rooms.tools.call(event.seq, event.time, place, body, boundary, out)
+    tool = rooms.tools.call(event, body, place, boundary, out)
     rooms.note_dropped(out)
     if tool.announced_by is None and not rooms.order.is_window:
         rooms.note("unannounced_call")
@@ -31,7 +31,7 @@ def on_tool_result(rooms: Rooms, event: Event, body: ToolResult, out: Out) -> No
         return None
     place = rooms.turns.place(body.turn, body.step)
     boundary = rooms.boundary(*place, event)
-    tool = rooms.tools.result(event.seq, event.time, place, body, boundary, out)
+    tool = rooms.tools.result(event, body, place, boundary, out)
     rooms.note_dropped(out)
     if tool is None:
         return rooms.note("result_dropped")
@@ -69,10 +69,10 @@ def on_dispatch(rooms: Rooms, event: Event, body: Dispatch, out: Out) -> None:
         return rooms.tools.nested.wait(body.root_call_id, event.seq, body)
     boundary = rooms.boundary(tool.turn, tool.step, event)
     changed = rooms.tools.dispatch(event.seq, body, tool, boundary)
+    if changed is None:
+        return rooms.note("dispatch_dropped")
     if changed:
         rooms.tools.publish(tool, event.seq, out)
-        if boundary is None:
-            _belongs(rooms, event, tool)
-    elif changed is None:
-        rooms.note("dispatch_dropped")
+    if boundary is None:
+        _belongs(rooms, event, tool)
     return None

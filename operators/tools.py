@@ -12,7 +12,7 @@ from immutables import Map
 from msgspec import Raw
 
 from .changes import ToolData
-from .events import EMPTY_LIST, Dispatch, ToolCall, ToolResult
+from .events import EMPTY_LIST, Dispatch, Event, ToolCall, ToolResult
 from .nested import INTERRUPTED_ERROR, Nested, interrupted, settled, started
 from .out import Out, RowPlace
 from .table import Table
@@ -109,16 +109,16 @@ class Tools:
 
     def call(
         self,
-        seq: int,
-        time: int | None,
-        place: tuple[int | None, int | None],
+        event: Event,
         body: ToolCall,
+        place: tuple[int | None, int | None],
         boundary: Boundary | None,
         out: Out,
     ) -> Tool:
         """``tool/call``: completes a result of the same id, turn and step that came first, else
         makes a row; one logged after its boundary is interrupted at once."""
         assert body.call_id is not None
+        seq, time = event.seq, event.time
         turn, step = place
         said = self.announced.get(body.call_id)
         announced_by = said[-1].seq if said else None
@@ -144,16 +144,16 @@ class Tools:
 
     def result(
         self,
-        seq: int,
-        time: int | None,
-        place: tuple[int | None, int | None],
+        event: Event,
         body: ToolResult,
+        place: tuple[int | None, int | None],
         boundary: Boundary | None,
         out: Out,
     ) -> Tool | None:
         """An append-origin ``tool/result``: joins the latest call of its id that has none; None
         when it is a second one and dropped."""
         assert body.call_id is not None
+        seq, time = event.seq, event.time
         waiting = self.unpaired.get(body.call_id)
         if waiting:
             tool = self.table[waiting[-1]]
@@ -173,7 +173,7 @@ class Tools:
     def dispatch(
         self, seq: int, body: Dispatch, tool: Tool, boundary: Boundary | None
     ) -> bool | None:
-        """A nested call's start or settling under ``tool``: whether it changed something; None
+        """A nested call's start or settling under ``tool``: whether it changed what is shown; None
         when it is dropped."""
         assert body.sub_call_id is not None
         parent = body.parent_call_id
@@ -193,7 +193,7 @@ class Tools:
         if changed == sub:
             return False
         self.nested.put(changed)
-        return True
+        return self.nested.is_shown(changed, tool.call_id)
 
     def latest(self, call_id: str) -> Tool | None:
         keys = self.by_id.get(call_id)
@@ -205,7 +205,7 @@ class Tools:
         """A step or turn closes: its open calls and nested calls are interrupted."""
         for key in keys:
             tool = self.table[key]
-            nested = self.nested.interrupt(key, boundary[0])
+            nested = self.nested.interrupt(key, tool.call_id, boundary[0])
             if tool.status == "running":
                 self._put(_interrupted(tool, boundary), boundary[0], out)
             elif nested:

@@ -62,6 +62,15 @@ def test_order_of_first_mention() -> None:
     assert tree(subs(told)) == {"b": {"c": {}}, "a1": {}}
 
 
+def test_a_child_shows_when_its_parent_was_mentioned() -> None:
+    orphan = (*OPEN, nested("c", parent="p"))
+    assert rows_in(published(*orphan)[-1]) == []
+    assert [row.kind for row in rows_in(published(*orphan, step_end())[-1])] == ["tool"]
+    assert rows_in(published(*orphan, result(), step_end())[-1]) == []
+    assert tree(subs(tell(*orphan, nested("p")))) == {"p": {"c": {}}}
+    assert tree(subs(tell(*orphan, nested("p", settled=True)))) == {"p": {"c": {}}}
+
+
 def test_before_the_root_exists_they_wait() -> None:
     told = tell(turn_start(), step_start(), nested(), nested(settled=True), call())
     (sub,) = subs(told, "tool:4")

@@ -47,7 +47,7 @@ imports: $(DEV) ## pipeline -> schemas -> operators, and who may import what
 golden: $(DEV) ## conformance with the reference data in GOLDEN (default ../shared/golden)
 	@test -d "$(GOLDEN)" || { echo "make golden: no reference data in $(GOLDEN); say GOLDEN=DIR" >&2; exit 1; }
 	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m tests.golden.run $(ARGS)
-	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest tests/golden -n $(WORKERS)
+	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest -n $(WORKERS) tests/golden/test_directories.py tests/golden/test_ingest_roots.py tests/golden/test_inbound.py
 
 laws: $(DEV) ## the laws as property tests, 10 000 examples each
 	$(PY) -m pytest tests/laws -n $(WORKERS) --hypothesis-profile=laws -o faulthandler_timeout=0 $(ARGS)

@@ -16,6 +16,7 @@ from .events import (
     AssistantMessage,
     BlockEnd,
     BlockStart,
+    Event,
     OtherChunk,
     Run,
     TextDelta,
@@ -66,12 +67,12 @@ def take_call(step: Step, chunk: ToolDelta, seq: int, time: int | None, out: Out
     return _append(step, block, seq, seq, time, chunk.arguments, out, changed)
 
 
-def take_start(step: Step, chunk: BlockStart, seq: int, time: int | None, out: Out) -> bool:
+def take_start(step: Step, chunk: BlockStart, seq: int, time: int | None, _: Out) -> bool:
     _look(step, step.new_block(chunk.index, chunk.block_type), seq, time)
     return _has_row(step, seq)
 
 
-def take_end(step: Step, chunk: BlockEnd, seq: int, time: int | None, out: Out) -> bool:
+def take_end(step: Step, chunk: BlockEnd, seq: int, time: int | None, _: Out) -> bool:
     """The final block overwrites what was gathered."""
     block = step.new_block(chunk.index, chunk.type)
     block.id, block.name, block.final = chunk.call_id, chunk.name, chunk.block
@@ -80,12 +81,12 @@ def take_end(step: Step, chunk: BlockEnd, seq: int, time: int | None, out: Out) 
     return _has_row(step, seq)
 
 
-def take_usage(step: Step, chunk: UsageChunk, seq: int, time: int | None, out: Out) -> bool:
+def take_usage(step: Step, chunk: UsageChunk, *_: object) -> bool:
     before, step.usage = step.usage, chunk.raw
     return step.row is not None and (before is None or before != chunk.raw)
 
 
-def take_other(step: Step, chunk: OtherChunk, seq: int, time: int | None, out: Out) -> bool:
+def take_other(*_: object) -> bool:
     return False
 
 
@@ -116,7 +117,7 @@ TAKES: dict[type, Callable[[Step, Any, int, int | None, Out], bool]] = {
     BlockStart: take_start,
     BlockEnd: take_end,
     UsageChunk: take_usage,
-    OtherChunk: take_other,
+    OtherChunk: take_other,  # no effect
 }
 
 
@@ -179,7 +180,7 @@ def _call_block(
     return block, changed
 
 
-def _append(
+def _append(  # noqa: PLR0917 - the hot path, no object for a delta
     step: Step,
     block: Block,
     seq: int,
@@ -254,13 +255,13 @@ def close(step: Step, turn: Turn, seq: int, time: int | None, out: Out) -> bool:
 def settle(
     step: Step,
     turn: Turn,
-    message: AssistantMessage,
+    event: Event,
     row: int,
-    at: tuple[int, int | None],
     out: Out,
 ) -> RowPlace:
     """The final message: it replaces all blocks and stands at its own seq, in the row ``row``."""
-    seq, time = at
+    seq, time, message = event.seq, event.time, event.body
+    assert isinstance(message, AssistantMessage)
     status = "interrupted" if message.interrupted else "settled"
     stream = message.stream
     token_time = step.token_time

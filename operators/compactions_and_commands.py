@@ -75,7 +75,8 @@ def on_command_run(rooms: Rooms, event: Event, body: CommandRun, out: Out) -> No
     before = rooms.commands.claim_of(body.command_id)
     place = rooms.turns.place(None, None)
     command, is_new = rooms.commands.run(event.seq, event.time, place, body)
-    return _changed(rooms, command, is_new, before, event, out)
+    rooms.totals.count("commands", int(is_new))
+    return _changed(rooms, command, before, event, out)
 
 
 def on_command_done(rooms: Rooms, event: Event, body: CommandDone, out: Out) -> None:
@@ -84,14 +85,11 @@ def on_command_done(rooms: Rooms, event: Event, body: CommandDone, out: Out) -> 
     before = rooms.commands.claim_of(body.command_id)
     place = rooms.turns.place(None, None)
     command, is_new = rooms.commands.done(event.seq, event.time, place, body)
-    return _changed(rooms, command, is_new, before, event, out)
+    rooms.totals.count("commands", int(is_new))
+    return _changed(rooms, command, before, event, out)
 
 
-def _changed(
-    rooms: Rooms, command: Command, is_new: bool, before: int | None, event: Event, out: Out
-) -> None:
-    if is_new:
-        rooms.totals.count("commands")
+def _changed(rooms: Rooms, command: Command, before: int | None, event: Event, out: Out) -> None:
     keys = rooms.commands.concerned_with(command, before)
     touched = join(keys, rooms.commands, rooms.compactions, event.seq, out)
     publish_command(rooms.commands.table[command.key], rooms.compactions, event.seq, out)

@@ -100,9 +100,7 @@ class Session(Rooms):
         if event.quality:
             for fact in event.quality:
                 self.note(fact)
-        handler = HANDLERS.get(kind)
-        if handler is not None:
-            handler(self, event, body, out)
+        HANDLERS[kind](self, event, body, out)
         return None
 
     def _judge(self, event: Event, kind: type, out: Out) -> Refusal | None:
@@ -158,7 +156,7 @@ class Session(Rooms):
     # --- order --------------------------------------------------------------------------------
 
     def _place_event(self, event: Event, out: Out) -> Event | None:
-        """The event, or what of it is new, with its seqs taken; None when it changes nothing more."""
+        """The event, or what of it is new, its seqs taken; None when it changes nothing more."""
         placed = self._place(event.seq, event.count, event.digest, out)
         new: Event | None = event
         if placed is Place.OVERLAP:

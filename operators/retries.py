@@ -6,7 +6,7 @@ import msgspec
 from immutables import Map
 
 from .changes import Attempt, RetryData
-from .events import Retry, RetryStarted
+from .events import Event, Retry, RetryStarted
 from .out import Out, RowPlace
 from .table import Table
 
@@ -41,16 +41,16 @@ class Retries:
 
     def retry(
         self,
-        seq: int,
-        time: int | None,
-        place: tuple[int | None, int | None],
+        event: Event,
         body: Retry,
+        place: tuple[int | None, int | None],
         closed: bool,
         out: Out,
     ) -> Chain | None:
         """``llm/retry`` with an id: a further attempt, or a new row (returned). One logged after
         its step or turn closed is cancelled at once."""
         assert body.retry_id is not None
+        seq, time = event.seq, event.time
         attempt = Attempt(seq, time, body.retry, body.max_retries, body.delay_ms, body.failure)
         status = "cancelled" if closed else "scheduled"
         key = self.by_id.get(body.retry_id)

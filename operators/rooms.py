@@ -22,7 +22,7 @@ from .turns import Turn, Turns
 
 class Segments(Struct, frozen=True):
     """What the last snapshot of a session holds besides its head: small segments inside the head,
-    and the names of those saved by themselves. Kept here for whoever saves (schemas/snapshot.py)."""
+    and the names of those saved by themselves. Kept for whoever saves (schemas/snapshot.py)."""
 
     inline: Map[str, bytes] = Map()
     apart: Map[str, None] = Map()
@@ -102,7 +102,7 @@ class Rooms:
         return found.closed_at if found and found.closed else None
 
     def accepts_chunks(self, turn: int | None, step: int | None) -> bool:
-        """Whether a late chunk still counts: not for a closed turn, unless the step was reopened."""
+        """Whether a late chunk still counts: in a closed turn only if its step was reopened."""
         if not self.turns.is_closed(turn):
             return True
         found = self.steps.get(turn, step)

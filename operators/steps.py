@@ -145,8 +145,9 @@ class Step(msgspec.Struct):
         """The row is published as it stands. What comes after only lengthens open text, until it is
         published again: so the published form is the blocks cut to their size of now."""
         self.unsent, self.rev = 0, rev
-        for position, index in enumerate(sorted(self.blocks)):
-            block = self.blocks[index]
+        blocks = self.blocks
+        for position, index in enumerate(sorted(blocks) if len(blocks) > 1 else blocks):
+            block = blocks[index]
             block.position = position
             if block.final is None:
                 block.published, block.published_hold = block.size, block.hold

@@ -1,4 +1,4 @@
-"""What ``compaction/summary`` events said, for the checkpoints that cite them (projection.md §5.3)."""
+"""What ``compaction/summary`` events said, for the checkpoints that cite them (§5.3)."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
+from operator import attrgetter
 from typing import Protocol, TypeAlias
 
 from immutables import Map
@@ -31,6 +32,7 @@ from .sources import EMPTY, Refusal, check_sources, cited, missing, uncited
 
 Key: TypeAlias = int | Fraction
 SEGMENT = 64  #: order keys to a segment
+_key = attrgetter("key")
 
 
 class Seen(Protocol):
@@ -239,14 +241,11 @@ class Surface:
         """The event's node goes to the tail, as every order key is below its seq; its position."""
         node = _node(event, event.seq)
         number, spine = node.seq // SEGMENT, self.spine
-        if spine and spine[-1] == number:
-            nodes = (*self.segments[number], node)
-            self.sizes[-1] += 1
-        else:
-            nodes = (node,)
+        if not spine or spine[-1] != number:
             spine.append(number)
-            self.sizes.append(1)
-        self.segments = self.segments.set(number, nodes)
+            self.sizes.append(0)
+        self.sizes[-1] += 1
+        self.segments = self.segments.set(number, (*self.segments.get(number, ()), node))
         self.dirty.add(number)
         self.size += 1
         return self.size - 1
@@ -263,9 +262,7 @@ class Surface:
     def _insert(self, node: Node) -> None:
         number = node.key // SEGMENT
         held = self.segments.get(number, ())
-        at = (
-            bisect_left(held, node.key, key=_key) if held and node.key < held[-1].key else len(held)
-        )
+        at = bisect_left(held, node.key, key=_key)
         self._hold(number, (*held[:at], node, *held[at:]))
         self.size += 1
 
@@ -295,10 +292,6 @@ class Surface:
             self.spine.insert(at, number)
             self.sizes.insert(at, len(nodes))
         self.dirty.add(number)
-
-
-def _key(node: Node) -> Key:
-    return node.key
 
 
 def _node(event: Event, key: Key, guessed: bool = False) -> Node:

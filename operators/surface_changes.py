@@ -1,4 +1,4 @@
-"""What an accepted event publishes on the surface (projection.md §4, outputs.md *SurfaceChange*)."""
+"""What an accepted event publishes on the surface (projection.md §4, outputs.md §1)."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 #: What ``String.prototype.trim`` removes: Unicode Zs, TAB LF VT FF CR, U+2028, U+2029, U+FEFF;
-#: not U+0085 and not U+001C–U+001F, which Python's own ``strip`` takes (projection.md §5.1).
+#: not U+0085 and not U+001C to U+001F, which Python's own ``strip`` takes (projection.md §5.1).
 JS_SPACE = (
     "\t\n\v\f\r \xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
     "\u2028\u2029\u202f\u205f\u3000\ufeff"

@@ -42,7 +42,7 @@ def bounded(figure: int) -> int:
 
 
 class Clock(Struct, frozen=True, array_like=True, gc=False):
-    """The open step and the pending calls that model and tool time are read from (readers.md §2)."""
+    """The open step that model time is read from (readers.md §2)."""
 
     turn: int | None = None
     step: int | None = None

@@ -36,6 +36,7 @@ from .events import (
     Event,
     ImageOffload,
     InboxSplice,
+    LogOnly,
     RequestContext,
     RequestHeader,
     Retry,
@@ -105,8 +106,7 @@ def on_assistant(rooms: Rooms, event: Event, body: AssistantMessage, out: Out) -
     rooms.account(turn, step, sample)
     is_second = step.settled
     row = event.seq if is_second or step.row is None else step.row
-    at = (event.seq, event.time)
-    visible = assistant.settle(step, turn, body, row, at, out).visible
+    visible = assistant.settle(step, turn, event, row, out).visible
     if is_second:
         if visible:
             rooms.totals.count("assistant")
@@ -189,7 +189,7 @@ def on_retry(rooms: Rooms, event: Event, body: Retry, out: Out) -> None:
         rooms.count_row(step, False, event.seq)
         assistant.discard(step, event.seq, out)
     if body.retry_id is not None:
-        chain = rooms.retries.retry(event.seq, event.time, place, body, boundary is not None, out)
+        chain = rooms.retries.retry(event, body, place, boundary is not None, out)
         if chain is not None:
             step.retries.append(chain.key)
 
@@ -201,27 +201,31 @@ def on_retry_started(rooms: Rooms, event: Event, body: RetryStarted, out: Out) -
         step.sample, step.retried = None, False
 
 
-def on_inbox(rooms: Rooms, event: Event, body: InboxSplice, out: Out) -> None:
+def on_inbox(rooms: Rooms, _: Event, body: InboxSplice, __: Out) -> None:
     if body.next_step is None:
         rooms.note("malformed")
     else:
         rooms.inbox.splice(body)
 
 
-def on_request_header(rooms: Rooms, event: Event, body: RequestHeader, out: Out) -> None:
+def on_request_header(rooms: Rooms, _: Event, body: RequestHeader, __: Out) -> None:
     if body.provider is not None:
         rooms.provider, rooms.model = body.provider, body.model
 
 
-def on_request_context(rooms: Rooms, event: Event, body: RequestContext, out: Out) -> None:
+def on_request_context(rooms: Rooms, _: Event, body: RequestContext, __: Out) -> None:
     if body.provider is not None:
         rooms.provider, rooms.model = body.provider, body.model
     rooms.context_window = body.context_window
 
 
-def on_title(rooms: Rooms, event: Event, body: Title, out: Out) -> None:
+def on_title(rooms: Rooms, _: Event, body: Title, __: Out) -> None:
     if body.title is not None:
         rooms.title = body.title
+
+
+def on_log_only(rooms: Rooms, event: Event, body: LogOnly, out: Out) -> None:
+    """Known, and nothing to anyone here."""
 
 
 def on_unknown(rooms: Rooms, event: Event, body: Unknown, out: Out) -> None:
@@ -260,5 +264,6 @@ HANDLERS: dict[type, Handler] = {
     RequestContext: on_request_context,
     Title: on_title,
     ImageOffload: on_image_offload,
+    LogOnly: on_log_only,
     Unknown: on_unknown,
 }

@@ -1,4 +1,4 @@
-"""What turn and step boundaries change: frozen rows, interrupted calls, the turn's own rows (§5.6)."""
+"""What turn and step boundaries change: frozen rows, interrupted calls, the turn's rows (§5.6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TURN_RANK = 10
 MAX_TOKENS_RANK = 5
 
 
-def on_turn_start(rooms: Rooms, event: Event, body: TurnStart, out: Out) -> None:
+def on_turn_start(rooms: Rooms, event: Event, body: TurnStart, _: Out) -> None:
     if body.turn is None:
         return rooms.note("malformed")
     return rooms.turns.start(body.turn, event.time)

@@ -1,4 +1,4 @@
-"""Turns: which one is open, what each has measured so far, and which numbers are closed (§5.6, §5.7).
+"""Turns: which one is open, what each has measured, and which numbers are closed (§5.6, §5.7).
 
 A turn's record lives until its number ends; then only the number stays, in a list of ranges. For a
 closed number a late event may make a new record, a *pocket* (``open`` false): it holds what such
@@ -18,7 +18,7 @@ from .events import Usage
 
 class Turn(msgspec.Struct):
     """One turn that has not ended. The figures are those of the ``turn`` row; ``closing`` is anchor
-    seq, rank and time of its latest assistant row with text, ``steps`` the keys of its step records."""
+    seq, rank and time of its latest assistant row with text, ``steps`` keys of its step records."""
 
     number: int | None
     open: bool

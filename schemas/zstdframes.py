@@ -22,7 +22,7 @@ _RESERVED_BLOCK = 3
 _RLE_BLOCK = 1
 
 
-class CorruptFrame(Exception):
+class CorruptFrameError(Exception):
     """What stands at ``offset`` of the file is no readable frame.
 
     ``code`` is ``frame-magic`` (other bytes where a frame should begin, skippable frames too) or
@@ -50,7 +50,7 @@ class Frame(Struct, frozen=True):
 def frames(file: BinaryIO) -> Iterator[Frame]:
     """The frames of a seekable file, from its start to the size it has now.
 
-    One to three bytes at the end are a torn frame. Raises :class:`CorruptFrame`.
+    One to three bytes at the end are a torn frame. Raises :class:`CorruptFrameError`.
     """
     size = file.seek(0, 2)
     offset = index = 0
@@ -67,7 +67,7 @@ def content(file: BinaryIO, frame: Frame) -> Iterator[bytes]:
     """The decoded bytes of a frame in pieces, of a torn one as far as its complete blocks go.
 
     A complete frame is verified to its checksum before the first piece. Raises
-    :class:`CorruptFrame`.
+    :class:`CorruptFrameError`.
     """
     if frame.torn:
         yield from _decode(file, frame)
@@ -89,13 +89,13 @@ def _walk(file: BinaryIO, offset: int, size: int, index: int) -> Frame:
     if len(head) < len(MAGIC):
         return Frame(index, offset, offset, offset, True)
     if head[:4] != MAGIC:
-        raise CorruptFrame("frame-magic", f"no frame begins at byte {offset}", offset)
+        raise CorruptFrameError("frame-magic", f"no frame begins at byte {offset}", offset)
     if len(head) == len(MAGIC):
         return Frame(index, offset, offset, offset, True)
     descriptor = head[4]
     if descriptor & 0x0B:
         what = "reserved bit set" if descriptor & 0x08 else "needs a dictionary"
-        raise CorruptFrame("frame-corrupt", f"frame at byte {offset}: {what}", offset)
+        raise CorruptFrameError("frame-corrupt", f"frame at byte {offset}: {what}", offset)
     single = descriptor >> 5 & 1
     sized = _CONTENT_SIZE_BYTES[descriptor >> 6]
     blocks = offset + 5 + (sized or 1 if single else 1 + sized)
@@ -121,7 +121,7 @@ def _block_size(file: BinaryIO, at: int, frame_offset: int) -> tuple[int, bool] 
     kind = bits >> 1 & 3
     if kind == _RESERVED_BLOCK:
         message = f"frame at byte {frame_offset}: reserved block type"
-        raise CorruptFrame("frame-corrupt", message, frame_offset)
+        raise CorruptFrameError("frame-corrupt", message, frame_offset)
     return 3 + (1 if kind == _RLE_BLOCK else bits >> 3), bool(bits & 1)
 
 
@@ -142,7 +142,7 @@ def _decode(file: BinaryIO, frame: Frame) -> Iterator[bytes]:
             step, last = (frame.end - at, True) if block is None else block
     except zstandard.ZstdError as error:
         message = f"frame at byte {frame.offset} failed validation: {error}"
-        raise CorruptFrame("frame-corrupt", message, frame.offset) from error
+        raise CorruptFrameError("frame-corrupt", message, frame.offset) from error
     if not frame.torn and not decoder.eof:
         message = f"frame at byte {frame.offset} failed validation: it does not end"
-        raise CorruptFrame("frame-corrupt", message, frame.offset)
+        raise CorruptFrameError("frame-corrupt", message, frame.offset)

@@ -6,7 +6,9 @@ from tests.operators.build import tell
 from tests.operators.records import (
     Json,
     attempt,
+    call,
     delta,
+    retry,
     say,
     spent,
     step_end,
@@ -49,6 +51,14 @@ def test_a_turn_start_of_a_closed_number_opens_it_again() -> None:
     told = tell(*CLOSED, turn_start(), step_start(), delta("y"))
     assert told.data("assistant:7").status == "running"
     assert (told.overview.open_turn, told.overview.state) == (1, "running")
+
+
+def test_in_a_number_that_opened_again_nothing_is_late() -> None:
+    told = tell(*CLOSED, turn_start(), delta("y"), call(), retry())
+    assert not told.has("assistant:6")  # the retry discarded what was streaming
+    assert told.data("tool:7").status == "running"
+    assert told.data("retry:8").status == "scheduled"
+    assert tell(*CLOSED, turn_start(), delta("y")).data("assistant:6").status == "running"
 
 
 def test_a_step_start_in_a_closed_turn_opens_that_step_alone() -> None:

@@ -9,7 +9,7 @@ import pytest
 import zstandard
 
 from schemas import zstdframes
-from schemas.zstdframes import CorruptFrame, content, frames
+from schemas.zstdframes import CorruptFrameError, content, frames
 from tests.schemas.logs import frame
 
 
@@ -67,7 +67,7 @@ def test_a_torn_frame_is_decoded_as_far_as_its_complete_blocks_go() -> None:
 )
 def test_what_is_no_frame_is_corruption_at_its_offset(tail: bytes, code: str) -> None:
     good = frame(b"one\n")
-    with pytest.raises(CorruptFrame) as caught:
+    with pytest.raises(CorruptFrameError) as caught:
         decoded(good + tail)
     assert (caught.value.code, caught.value.offset) == (code, len(good))
 
@@ -82,7 +82,7 @@ def test_nothing_of_a_frame_with_a_wrong_checksum_is_handed_on() -> None:
     data[-1] ^= 1
     file = io.BytesIO(data)
     [found] = frames(file)
-    with pytest.raises(CorruptFrame, match="failed validation"):
+    with pytest.raises(CorruptFrameError, match="failed validation"):
         next(content(file, found))
 
 

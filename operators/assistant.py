@@ -27,7 +27,7 @@ from .events import (
 from .out import Growth, Out, RowPlace
 from .steps import Block, Step
 from .text import is_blank, paired
-from .totals import elapsed
+from .totals import bounded, elapsed
 from .turns import Turn
 
 UNSENT = 65536  #: open text after which the whole row is published again
@@ -305,5 +305,5 @@ def measure(step: Step, turn: Turn, sample: Usage | None, time: int | None) -> N
         turn.ttft_ms = elapsed(step.start_time, step.token_time)
     decode = elapsed(step.token_time, time)
     if decode is not None and sample is not None and sample.has_output:
-        turn.decode_ms = (turn.decode_ms or 0) + decode
-        turn.decode_tokens = (turn.decode_tokens or 0) + sample.output
+        turn.decode_ms = bounded((turn.decode_ms or 0) + decode)
+        turn.decode_tokens = bounded((turn.decode_tokens or 0) + sample.output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .changes import SessionOverview
 from .events import Shape
 from .rooms import Rooms
-from .totals import Totals, bounded, usage_data
+from .totals import Totals, usage_data
 
 #: The names of the shapes, as outputs.md lists them.
 SHAPE_NAMES = {
@@ -67,8 +67,8 @@ def overview(rooms: Rooms) -> SessionOverview:
         compaction_usage=usage_data(totals.compaction_usage),
         context_window=rooms.context_window,
         prompt_tokens=rooms.prompt_tokens,
-        model_ms=bounded(totals.model_ms),
-        tool_ms=bounded(totals.tool_ms),
+        model_ms=totals.model_ms,
+        tool_ms=totals.tool_ms,
         quality=dict(sorted(rooms.quality.items())),
         inherited_until=rooms.inherited_until,
     )

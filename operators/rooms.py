@@ -27,6 +27,7 @@ class Segments(Struct, frozen=True):
     inline: Map[str, bytes] = Map()
     apart: Map[str, None] = Map()
     pieces: Map[int, frozenset[str]] = Map()  #: sealed text saved apart, by segment of steps
+    parts: Map[str, int] = Map()  #: further records of those too long for one
 
 
 class Rooms:

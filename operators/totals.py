@@ -18,21 +18,17 @@ _LONG = 2**63 - 1
 
 def add(total: Usage, sample: Usage, sign: int = 1) -> Usage:
     return Usage(
-        total.uncached_input + sign * sample.uncached_input,
-        total.output + sign * sample.output,
-        total.cache_read + sign * sample.cache_read,
-        total.cache_write + sign * sample.cache_write,
-        total.reasoning + sign * sample.reasoning,
+        bounded(total.uncached_input + sign * sample.uncached_input),
+        bounded(total.output + sign * sample.output),
+        bounded(total.cache_read + sign * sample.cache_read),
+        bounded(total.cache_write + sign * sample.cache_write),
+        bounded(total.reasoning + sign * sample.reasoning),
     )
 
 
 def usage_data(usage: Usage) -> UsageData:
     return UsageData(
-        bounded(usage.uncached_input),
-        bounded(usage.output),
-        bounded(usage.cache_read),
-        bounded(usage.cache_write),
-        bounded(usage.reasoning),
+        usage.uncached_input, usage.output, usage.cache_read, usage.cache_write, usage.reasoning
     )
 
 
@@ -106,7 +102,7 @@ class Totals:
     def message_logged(self, turn: int | None, step: int | None, time: int | None) -> None:
         clock = self.open_step
         if clock.is_open and clock.turn == turn and clock.step == step:
-            self.model_ms += elapsed(clock.started, time) or 0
+            self.model_ms = bounded(self.model_ms + (elapsed(clock.started, time) or 0))
             self.open_step = Clock()
 
     def step_ended(self) -> None:
@@ -117,7 +113,7 @@ class Totals:
 
     def result_logged(self, call_id: str, time: int | None) -> None:
         if call_id in self.pending:
-            self.tool_ms += elapsed(self.pending[call_id], time) or 0
+            self.tool_ms = bounded(self.tool_ms + (elapsed(self.pending[call_id], time) or 0))
             self.pending = self.pending.delete(call_id)
 
     def turn_ended(self) -> None:

@@ -8,7 +8,7 @@ from .events import Event, StepEnd, StepStart, TurnEnd, TurnStart
 from .out import Out, RowPlace
 from .rooms import Rooms
 from .steps import Step
-from .totals import bounded, usage_data
+from .totals import usage_data
 from .turns import Turn
 
 TURN_RANK = 10
@@ -100,8 +100,8 @@ def _turn_row(turn: Turn, event: Event, body: TurnEnd, tools: tuple[int, int], o
         turn.start_time,
         event.time,
         turn.ttft_ms,
-        None if turn.decode_ms is None else bounded(turn.decode_ms),
-        None if turn.decode_tokens is None else bounded(turn.decode_tokens),
+        turn.decode_ms,
+        turn.decode_tokens,
         turn.closing[0] if turn.closing else None,
     )
     seq = event.seq

@@ -186,7 +186,7 @@ def _enter(touched: Touched, epoch: int) -> bool:
     entered = enter_epoch(touched.state, epoch, touched.out)
     if entered is None:
         return False
-    touched.left |= frozenset(touched.state.segments.apart)
+    touched.left |= snapshot.names(touched.state)
     touched.state = entered
     return True
 

@@ -21,7 +21,7 @@ from typing import Any, BinaryIO, cast
 from .names import transcript
 from .rowcheck import exact_json, header_faults
 from .torn import SPOOL, Damage, LogLine, Piece, Rows
-from .zstdframes import MAGIC, CorruptFrame, content, frames
+from .zstdframes import MAGIC, CorruptFrameError, content, frames
 
 __all__ = ["MAX_LINE_BYTES", "Damage", "LogFile", "LogLine", "open_log"]
 
@@ -106,7 +106,7 @@ class LogFile:
                 elif frame.index == 0 and (lines != 1 or last != b"\n"):
                     message = "the first frame is not exactly one header line"
                     self.damage.append(Damage("frame-header", message, None, 0))
-        except CorruptFrame as error:
+        except CorruptFrameError as error:
             self._broken = True
             end = file.seek(0, 2)
             lost = Damage(error.code, error.message, None, error.offset, True, end, True)

@@ -5,8 +5,8 @@ things are cut into segments of neighbouring seqs: small ones ride inside the he
 grow past ``INLINE`` bytes, then the largest are saved apart. A segment is saved again only when
 something in it changed, so what a batch saves does not grow with the session.
 
-Opaque JSON is kept to the byte (``opaque.py``). Indexes are not saved;
-``load`` builds them from the records.
+Opaque JSON is kept to the byte (``opaque.py``), long records are cut (``snapshot_split.py``).
+Indexes are not saved; ``load`` builds them from the records.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from operators.tools import Announcement, Tool
 from .opaque import reader_of, writer_of
 from .snapshot_head import VERSION, Head, head_of, session_of
 from .snapshot_parts import load_steps, load_surface, pieces_of, save_steps, save_surface
+from .snapshot_split import join, split
 
-__all__ = ["HEAD", "SnapshotError", "load", "save"]
+__all__ = ["HEAD", "SnapshotError", "load", "names", "save"]
 
 HEAD = ""
 INLINE = 8192  #: bytes of segments inside the head; beyond it the largest are saved apart
@@ -114,9 +115,23 @@ def save(session: Session) -> dict[str, bytes | None]:
             records[name] = inline[name]
             size -= len(inline[name])
             inline, apart = inline.delete(name), apart.set(name, None)
-    session.segments = Segments(inline, apart, session.segments.pieces)
-    records[HEAD] = _encode(head_of(session))
-    return records
+    cut, parts = split(records, session.segments.parts)
+    session.segments = Segments(inline, apart, session.segments.pieces, parts)
+    head, parts = split({HEAD: _encode(head_of(session, _further(parts)))}, parts)
+    session.segments = msgspec.structs.replace(session.segments, parts=parts)
+    return {**cut, **head}
+
+
+def _further(parts: Mapping[str, int]) -> int:
+    """How many records there are besides the first ones, the head's own aside."""
+    return sum(count for name, count in parts.items() if name != HEAD)
+
+
+def names(session: Session) -> frozenset[str]:
+    """The names of all records of its last snapshot but the head."""
+    segments = session.segments
+    further = {f"{name}/{n}" for name, more in segments.parts.items() for n in range(1, more + 1)}
+    return frozenset(segments.apart) | further
 
 
 def _changed_segments(session: Session) -> Iterator[tuple[str, bytes | None]]:
@@ -167,7 +182,8 @@ def load(session_id: str, segments: Mapping[str, bytes]) -> Session:
         ) from error
 
 
-def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
+def _load(session_id: str, records: Mapping[str, bytes]) -> Session:
+    segments, parts = join(records)
     version = msgspec.json.decode(segments[HEAD], type=_Version).version
     if version > VERSION:
         raise SnapshotError(
@@ -176,10 +192,11 @@ def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
         )
     head = _head_decoder.decode(segments[HEAD])
     apart = [name for name in segments if name != HEAD]
-    if len(apart) != head.apart:
+    found, counted = (len(apart), _further(parts)), (head.apart, head.further)
+    if found != counted:
         raise SnapshotError(
-            f"snapshot of session {session_id!r} has {len(apart)} segments where its head "
-            f"counts {head.apart}"
+            f"snapshot of session {session_id!r} has {found[0]} segments and {found[1]} further "
+            f"parts where its head counts {counted[0]} and {counted[1]}"
         )
     session = session_of(head)
     inline = {name: bytes(value) for name, value in head.inline.items()}
@@ -192,6 +209,7 @@ def _load(session_id: str, segments: Mapping[str, bytes]) -> Session:
         kept.inline.update(inline),
         kept.apart.update(dict.fromkeys(apart)),
         kept.pieces.update(_pieces(apart)),
+        parts,
     )
     return session
 

@@ -82,6 +82,7 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     claims: list[str] = []
     totals: _Totals = _Totals()
     apart: int = 0
+    further: int = 0
     inline: dict[str, Raw] = {}
 
 
@@ -92,7 +93,8 @@ _SAME = (
 )
 
 
-def head_of(session: Session) -> Head:
+def head_of(session: Session, further: int) -> Head:
+    """``further``: records of the snapshot that go on with a longer one."""
     order, turns, inbox = session.order, session.turns, session.inbox
     digests = [digest for _, digest in order.recent]
     return Head(
@@ -115,6 +117,7 @@ def head_of(session: Session) -> Head:
         claims=sorted(inbox.claims),
         totals=_save_totals(session),
         apart=len(session.segments.apart),
+        further=further,
         inline={name: Raw(value) for name, value in session.segments.inline.items()},
         **{name: getattr(session, name) for name in _SAME},
     )

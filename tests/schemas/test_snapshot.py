@@ -9,11 +9,15 @@ from random import Random
 from typing import Any
 
 import pytest
+from immutables import Map
+from msgspec.json import encode
 
 from operators.events import Line
 from operators.session import Out, Session
 from schemas import snapshot
-from schemas.snapshot import HEAD, SnapshotError
+from schemas.inbound import read_line
+from schemas.snapshot import HEAD, SnapshotError, load, names, save
+from schemas.snapshot_split import PART, split
 from tests.laws.folding import SESSION, Saved, bytes_of, one_batch
 from tests.operators.build import lines_of
 from tests.operators.records import (
@@ -256,7 +260,7 @@ def test_a_missing_segment_is_noticed(segments: dict[str, bytes]) -> None:
 
 
 def test_a_segment_too_many_is_noticed(segments: dict[str, bytes]) -> None:
-    assert "segments where its head counts" in broken(segments | {"k999": b"[]"})
+    assert "where its head counts" in broken(segments | {"k999": b"[]"})
 
 
 def test_a_torn_segment_is_noticed(segments: dict[str, bytes]) -> None:
@@ -306,3 +310,30 @@ def test_an_empty_session() -> None:
     out = Out()
     restored.take(lines_of(user())[0], out)
     assert restored.overview().counts == {"user": 1}
+
+
+def test_what_is_too_long_for_a_record_is_cut_and_joined() -> None:
+    """streams.md §2: snapshots are split; nothing a log may hold makes a record too large."""
+    text = "x" * (3 * PART)
+    state, out = Session("s"), Out()
+    for seq in range(3):
+        line = {"type": "command/run", "seq": seq, "time": 0, "data": {"commandId": f"c{seq}"}}
+        line["data"] |= {"name": "n", "args": text}  # type: ignore[operator]
+        state.take(read_line(encode(line)), out)
+    records = {name: value for name, value in save(state).items() if value is not None}
+    assert max(map(len, records.values())) <= PART
+    assert load("s", records).commands.table.rows == state.commands.table.rows
+    for name in records:
+        if name != HEAD:
+            with pytest.raises(SnapshotError):
+                load("s", {other: value for other, value in records.items() if other != name})
+    assert names(state) == frozenset(records) - {HEAD}
+
+
+def test_parts_that_are_not_needed_any_more_are_gone() -> None:
+    long, parts = split({"k0": b"y" * (2 * PART + 1)}, Map())
+    assert (sorted(long), parts) == (["k0", "k0/1", "k0/2"], Map({"k0": 2}))
+    short, left = split({"k0": b"y"}, parts)
+    assert (short, left) == ({"k0": b"y", "k0/1": None, "k0/2": None}, Map())
+    gone, left = split({"k0": None}, parts)
+    assert (gone, left) == ({"k0": None, "k0/1": None, "k0/2": None}, Map())

@@ -66,34 +66,31 @@ class Folding:
         self.out = Out(partials=False)
         self.header: Raw | None = None
         self.events = 0
-        self.first: int | None = None
         self.faults: list[LineFault] = []
-        self._window = window
+        self._window = None if window.whole else window
         self._strict = strict
         self._index = index
 
     def take(self, number: int, line: Line) -> bool:
         """Fold one line; False when a strict run ends here."""
-        if not self._window.whole:
+        if self._window is not None:
             kept = self._window.clip(line)
             if kept is None:
                 return True
             line = kept
         session, out = self.session, self.out
-        before = session.next_seq
+        order = session.order
+        before = order.next_seq
         session.take(line, out)
-        took = session.next_seq > before
-        if took and self.first is None and not isinstance(line, Header):
-            self.first = line.seq
         if out.refused:
             self.faults += [LineFault(number, r.seq, r.reason, r.message) for r in out.refused]
             out.refused.clear()
-            if took and self._index is not None:
-                self._index.occupy(session.next_seq - 1)
+            if order.next_seq > before and self._index is not None:
+                self._index.occupy(order.next_seq - 1)
             return not self._strict
         if type(line) is Event:
-            if took:
-                self.events += session.next_seq - max(before, line.seq)
+            if order.next_seq > before:  # of a packed row sent again, only what is new counts
+                self.events += order.next_seq - max(before, line.seq)
                 if self._index is not None:
                     self._index.add(line)
         elif type(line) is Header and self.header is None:
@@ -123,6 +120,11 @@ class Folding:
                 reason = found.code if found.code in REASONS else "unreadable"
                 self.faults.append(LineFault(line, None, reason, found.message))
         self.faults.sort(key=lambda fault: fault.line)
+
+    @property
+    def first(self) -> int | None:
+        """The first seq taken, by an event or by a fault; None if none was."""
+        return self.session.order.start
 
     @property
     def unreadable(self) -> bool:

@@ -3,13 +3,15 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import tempfile
 from collections.abc import Iterable
+from contextlib import redirect_stdout
 from pathlib import Path
 
-from pipeline.documents import fold_file
+from pipeline.cli import main
 from pipeline.simulate import simulate
 
 from .measure import Figure, Options, figures, interleaved
@@ -44,8 +46,11 @@ def _of_file(path: Path, options: Options) -> list[Figure]:
                 json.loads(line)
 
     def fold() -> None:
-        with Path(os.devnull).open("wb") as out:
-            out.write(fold_file(path))
+        try:
+            with Path(os.devnull).open("w") as out, redirect_stdout(out):
+                main(["fold", "--json", str(path)])
+        finally:
+            gc.enable()  # the command lets its whole process do without
 
     seconds = interleaved({base: loads, ours: fold}, options.rounds)
     return figures(seconds, lines, base, {ours: 1.0})

@@ -210,6 +210,9 @@ def publish_command(command: Command, compactions: Compactions, rev: int, out: O
     place = RowPlace(
         "command", command.key, anchor, 0, rev, True, command.turn, command.step, command.time
     )
+    shown = None if marker is None else compactions.data_of(marker)
+    if shown is not None:
+        out.weight += len(shown.summary or "")
     data = CommandData(
         command.command_id,
         command.name,
@@ -220,7 +223,7 @@ def publish_command(command: Command, compactions: Compactions, rev: int, out: O
         command.done_seq,
         command.done_time,
         command.source_event_seq,
-        marker.data() if marker else None,
+        shown,
     )
     out.row(place, data)
 
@@ -234,7 +237,9 @@ def publish_compaction(
         shown = RowPlace(
             "compaction", row.key, row.anchor, 0, rev, row.landed, row.turn, row.step, row.time
         )
-        out.row(shown, row.data())
+        data = compactions.data_of(row)
+        out.weight += len(data.summary or "")
+        out.row(shown, data)
     else:
         if row.shown is not None:  # removed where it stood last
             out.row(msgspec.structs.replace(row.shown, rev=rev), None)

@@ -40,11 +40,8 @@ class Compaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     start_time: int | None = None
     checkpoint_seq: int | None = None
     command_id: str | None = None
-    summary: str | None = None
     summary_seq: int | None = None
     cites: bool = False
-    item_count: int | None = None
-    token_count: int | None = None
     end_time: int | None = None
     error: str | None = None
     joined: int | None = None
@@ -59,17 +56,18 @@ class Compaction(msgspec.Struct, frozen=True, array_like=True, gc=False):
     def anchor(self) -> int:
         return self.key if self.checkpoint_seq is None else self.checkpoint_seq
 
-    def data(self) -> CompactionData:
+    def data(self, summary: Summary | None) -> CompactionData:
+        """What the row shows, with the summary it carries."""
         manual = self.named or self.joined is not None
         return CompactionData(
             self.id,
             "manual" if manual else "auto" if self.id is not None else None,
             self.status,
             self.checkpoint_seq,
-            self.summary,
+            summary.text if summary else None,
             self.summary_seq,
-            self.item_count,
-            self.token_count,
+            summary.item_count if summary else None,
+            summary.token_count if summary else None,
             self.start_seq,
             self.start_time,
             self.end_time,
@@ -126,6 +124,10 @@ class Compactions:
             self.running = self.running.set(row.key, None)
         elif row.key in self.running:
             self.running = self.running.delete(row.key)
+
+    def data_of(self, row: Compaction) -> CompactionData:
+        seq = row.summary_seq
+        return row.data(None if seq is None else self.summaries.table[seq])
 
     def of_id(self, compaction_id: str | None) -> list[Compaction]:
         keys = self.by_id.get(compaction_id, ()) if compaction_id is not None else ()
@@ -271,15 +273,7 @@ class Compactions:
             left = tuple(key for key in self.by_summary[row.summary_seq] if key != row.key)
             self.by_summary = self.by_summary.set(row.summary_seq, left)
         if summary is None:
-            return msgspec.structs.replace(
-                row, summary=None, summary_seq=None, item_count=None, token_count=None
-            )
+            return msgspec.structs.replace(row, summary_seq=None)
         held = self.by_summary.get(summary.key, ())
         self.by_summary = self.by_summary.set(summary.key, (*held, row.key))
-        return msgspec.structs.replace(
-            row,
-            summary=summary.text,
-            summary_seq=summary.key,
-            item_count=summary.item_count,
-            token_count=summary.token_count,
-        )
+        return msgspec.structs.replace(row, summary_seq=summary.key)

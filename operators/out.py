@@ -78,6 +78,7 @@ class Out:
         self.surface: list[SurfaceChange] = []
         self.wants_partials = partials
         self.dropped_dispatches = 0
+        self.weight = 0  #: characters that rows repeat of earlier events (a marker's summary)
         self._rows: dict[tuple[str, int], tuple[RowPlace, RowData | Render | None]] = {}
         self.partials: dict[tuple[int, int], Growth] = {}  # by row and place of the block in it
         self._earlier: list[Change] = []

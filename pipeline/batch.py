@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Protocol
 
+import msgspec
 from msgspec import Struct
 
 from operators.changes import Refused, TranscriptRow
@@ -62,11 +63,12 @@ class Touched(Struct):
 
 
 class Advanced(Struct, frozen=True):
-    """All records folded. ``refused`` in the order of the input."""
+    """The first ``taken`` records folded. ``refused`` in the order of the input."""
 
     touched: dict[str, Touched]
     refused: list[tuple[InRecord, Refusal]]
     counts: Counter[str]
+    taken: int
 
 
 class BatchResult(Struct, frozen=True):
@@ -75,12 +77,13 @@ class BatchResult(Struct, frozen=True):
     ``outputs`` in publishing order: each session's changes and then its state records, sessions by
     their first record, dead letters last. ``states`` and ``segments`` hold the sessions that
     changed. ``counts``: ``records``, ``stale`` (an epoch that has passed), ``redelivered``,
-    ``refused.<reason>``."""
+    ``refused.<reason>``. ``taken``: how many of the records it stands for."""
 
     outputs: list[OutRecord]
     states: dict[str, Session]
     segments: list[Segment]
     counts: Counter[str]
+    taken: int
 
 
 def fold_batch(
@@ -145,12 +148,18 @@ def _epoch(headers: Headers) -> int | None:
 # --- lines -> staged states and changes -----------------------------------------------------------
 
 
-def advance(lines: Iterable[ReadRecord], states: SessionStates) -> Advanced:
-    """Fold every line into a fork of its session; ``states`` stays as it is."""
-    folded = Advanced({}, [], Counter())
-    count = 0
+def advance(
+    lines: Iterable[ReadRecord], states: SessionStates, most: int | None = None
+) -> Advanced:
+    """Fold every line into a fork of its session; ``states`` stays as it is. ``most`` ends the
+    batch early, after the line that brings it to that weight (`limits.BATCH_WEIGHT`)."""
+    folded = Advanced({}, [], Counter(), 0)
+    count = weight = 0
     for item in lines:
+        if most is not None and weight >= most:
+            break
         count += 1
+        weight += len(item.record.value or b"")
         session, line = item.session, item.line
         if session is None:
             assert isinstance(line, Fault)
@@ -165,14 +174,15 @@ def advance(lines: Iterable[ReadRecord], states: SessionStates) -> Advanced:
         state, out = touched.state, touched.out
         if type(line) is Event and line.seq < state.next_seq >= line.seq + line.count:
             folded.counts["redelivered"] += 1  # or late: then it is refused as well
-        before = len(out.refused)
+        before, repeated = len(out.refused), out.weight
         state.take(line, out)
+        weight += out.weight - repeated
         if len(out.refused) > before:
             for refused in out.refused[before:]:
                 refusal = Refusal(refused.reason, refused.message, session, refused.seq)
                 folded.refused.append((item.record, refusal))
     folded.counts["records"] = count
-    return folded
+    return msgspec.structs.replace(folded, taken=count)
 
 
 def _touch(session: str, partition: int, states: SessionStates) -> Touched:
@@ -196,7 +206,7 @@ def _enter(touched: Touched, epoch: int) -> bool:
 
 def render(folded: Advanced, max_row_bytes: int = limits.MAX_ROW_BYTES) -> BatchResult:
     """Changes and states as records, ready to send."""
-    result = BatchResult([], {}, [], folded.counts)
+    result = BatchResult([], {}, [], folded.counts, folded.taken)
     for session, touched in folded.touched.items():
         if touched.out.changed:
             _publish(result, session, touched, max_row_bytes)

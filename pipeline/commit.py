@@ -18,11 +18,13 @@ class Folded(Struct, frozen=True):
     """One polled batch, folded: what is to be published, and what becomes of the states.
 
     ``nexts`` is the offset after the last record of each partition; ``member`` was taken right
-    after the poll that brought the records."""
+    after the poll that brought the records. ``resume`` names the partitions of which not all
+    records were taken: they are read again from there."""
 
     results: Mapping[int, BatchResult]
     nexts: Mapping[int, int]
     member: Member
+    resume: Mapping[int, int] = {}
 
 
 def deliver(

@@ -43,6 +43,11 @@ DEADLETTER_PARTITIONS: Final = 1
 #: under a tenth of its sends.
 BATCH_RECORDS: Final = 2_000
 
+#: What one partition may bring into a transaction: bytes read, and text that rows repeat (a marker
+#: carries its summary). The records after it wait for the next one. A summary cited a thousand
+#: times would else be gigabytes at once.
+BATCH_WEIGHT: Final = 16 * 1024 * 1024
+
 #: The broker waits this long for ``FETCH_MIN_BYTES`` before it answers: the latency of a batch.
 LINGER_MS: Final = 50
 

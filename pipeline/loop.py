@@ -164,6 +164,8 @@ class Worker:
         deliver(folded, self._ends.sink, self._states)
         self._held.update(folded.nexts)
         self._pending = None
+        for partition, offset in folded.resume.items():
+            self._ends.source.start(partition, offset)
 
     def _recover(self, error: Retriable) -> None:
         """Until a new producer stands and every partition's states are those of its offset."""

@@ -103,7 +103,7 @@ def graph(polls: Observable[Polled], states: States, max_row_bytes: int) -> Obse
     """From polled records to a batch that is ready to deliver; ``states`` is only read."""
 
     def fold(partition: int, lines: list[ReadRecord]) -> Advanced:
-        return advance(lines, states.of(partition))
+        return advance(lines, states.of(partition), limits.BATCH_WEIGHT)
 
     def write(_: int, folded: Advanced) -> BatchResult:
         return render(folded, max_row_bytes)
@@ -126,9 +126,13 @@ def _batch(polled: Polled) -> Records:
 
 
 def _folded(batch: Batch[Polled, BatchResult]) -> Folded:
-    records = batch.cause.records
-    nexts = {partition: polled[-1].offset + 1 for partition, polled in records.items()}
-    return Folded(batch.parts, nexts, batch.cause.member)
+    records, nexts, resume = batch.cause.records, {}, {}
+    for partition, polled in records.items():
+        taken = batch.parts[partition].taken
+        nexts[partition] = polled[taken - 1].offset + 1
+        if taken < len(polled):
+            resume[partition] = nexts[partition]
+    return Folded(batch.parts, nexts, batch.cause.member, resume)
 
 
 def _count(totals: Counter[str], folded: Folded) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import threading
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
+from msgspec.json import encode
 
 from pipeline import limits
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
@@ -229,3 +231,33 @@ def test_the_cycle_collector_is_as_before_after_a_run(world: World) -> None:
     with pytest.raises(Crash):
         world.run(sink=TroubledSink(world.sink(), Trouble("begin", "before", Crash())))
     assert gc.get_threshold() == before
+
+
+def test_a_summary_that_many_markers_repeat_is_not_published_all_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "BATCH_WEIGHT", 500_000)
+    said: dict[str, Any] = {
+        "compactionId": "c",
+        "summary": [{"type": "text", "text": "s" * 100_000}],
+    }
+    said |= {"shadowedRange": {"start": 0, "end": 0}, "shadowedSeqs": [0], "shadowedTokenCount": 1}
+    prompt: dict[str, Any] = {"id": "m", "role": "user", "content": []}
+    prompt["source"] = {"kind": "user"}
+    checkpoint = {**prompt, "source": {"kind": "compact-checkpoint", "compactionId": "c"}}
+    lines: list[dict[str, Any]] = [
+        {"type": "user/message", "data": prompt, "surfaceOp": "append"},
+        {"type": "compaction/summary", "data": said},
+    ]
+    for seq in range(2, 42):
+        node = 0 if seq == 2 else seq - 1
+        op = {"op": "replace", "startSeq": node, "endSeq": node}
+        marker = {"type": "user/message", "data": checkpoint, "surfaceOp": op}
+        lines.append({**marker, "sourceEventSeqs": [1, node]})
+    world = World()
+    world.feed([("s", encode({**line, "seq": seq, "time": 0})) for seq, line in enumerate(lines)])
+    running = world.run()
+    verdict = world.verify()
+    assert verdict.ok, verdict.mismatch
+    assert running.totals["records"] == len(lines)
+    assert 8 <= running.totals["batches"] <= 12  # five markers each, not forty

@@ -54,10 +54,10 @@ MODULES = {
 def main(argv: list[str] | None = None) -> int:
     """Run one command and return its exit code; nothing a run can meet leaves as an exception."""
     argv = sys.argv[1:] if argv is None else argv
-    args = parser(argv[0] if argv else None).parse_args(argv)
     terminal = Terminal()
     try:
         _terminable()
+        args = parser(argv[0] if argv else None).parse_args(argv)
         effective = config.load(_flags(args), os.environ, args.config)
         _log(effective.config.log_level)
         args.effective = effective

@@ -117,6 +117,10 @@ def translated(what: str, error: BaseException) -> PipelineError:
     if isinstance(error, PipelineError):
         return error
     text = f"{what}: {error}"
+    # What a producer met in its own thread comes wrapped in the error of a later call.
+    inner = next((cause for cause in error.args if isinstance(cause, raised.KafkaError)), None)
+    if inner is not None:
+        return translated(what, inner)
     if isinstance(error, (raised.ProducerFencedError, raised.InvalidProducerEpochError)):
         return Fenced(f"{what}: a newer producer has this worker's transactional id")
     if isinstance(error, (raised.MessageSizeTooLargeError, raised.RecordListTooLargeError)):

@@ -172,7 +172,8 @@ class KafkaTransaction:
         its producer as it would for a second worker."""
         found = translated(what, error)
         seconds = time.monotonic() - self._began
-        if isinstance(found, Fenced) and seconds * 1000 >= limits.TRANSACTION_TIMEOUT_MS:
+        ended = isinstance(found, Fenced) or isinstance(error, raised.IllegalStateError)
+        if ended and seconds * 1000 >= limits.TRANSACTION_TIMEOUT_MS:
             return Retriable(
                 f"{what}: the transaction took {seconds:.0f} s and was ended by the broker",
                 "use smaller batches, or find out what is slow: the broker or this machine",

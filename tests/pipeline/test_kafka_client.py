@@ -271,3 +271,8 @@ def test_options_go_to_the_clients_that_know_them() -> None:
 def test_what_exactness_rests_on_is_not_the_users(option: str) -> None:
     with pytest.raises(Fatal, match=option):
         Cluster("a:1", {option: "x"}).check()
+
+
+def test_a_fence_that_the_producer_met_in_its_own_thread_is_a_fence() -> None:
+    wrapped = raised.KafkaError("an earlier request has failed", raised.ProducerFencedError())
+    assert type(translated("sending", wrapped)) is Fenced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 from tests.strategies import dump
 
@@ -16,6 +17,18 @@ PACKED = {
 def unpacked(log: list[bytes]) -> list[bytes]:
     """The log with every packed row written as chunk events (session-log.md §1.5)."""
     return [line for row in log for line in members_of(row)]
+
+
+def comparable(folded: dict[str, Any]) -> dict[str, Any]:
+    """The document of a log without what tells a packed row from its members: shapes, line numbers,
+    and how far a running row was read when the last members were empty."""
+    folded["overview"].pop("shapes")
+    for fault in folded["faults"]:
+        fault.pop("line")
+    for row in folded["rows"]:
+        if row["kind"] == "assistant" and row["data"]["status"] == "running":
+            del row["rev"], row["seq"]
+    return folded
 
 
 def members_of(line: bytes) -> list[bytes]:

@@ -13,6 +13,8 @@ from .turns import Turn
 
 TURN_RANK = 10
 MAX_TOKENS_RANK = 5
+MOST_COUNTS = 64  #: the log's reasons are a dozen
+LONGEST_REASON = 64
 
 
 def on_turn_start(rooms: Rooms, event: Event, body: TurnStart, _: Out) -> None:
@@ -86,8 +88,15 @@ def on_turn_end(rooms: Rooms, event: Event, body: TurnEnd, out: Out) -> None:
     rooms.note("dispatch_dropped", rooms.tools.nested.drop_waiting())
     rooms.turns.end(number)
     rooms.totals.turn_ended()
-    rooms.totals.count(f"turns_{body.reason or 'unknown'}")
+    rooms.totals.count(_reason_count(rooms, body.reason or "unknown"))
     rooms.last_end = body.reason or "unknown"
+
+
+def _reason_count(rooms: Rooms, reason: str) -> str:
+    """The count of that reason; hostile ones share one, so that no log makes overviews grow."""
+    name = f"turns_{reason}"
+    known = name in rooms.totals.counts or len(rooms.totals.counts) < MOST_COUNTS
+    return name if known and len(reason) <= LONGEST_REASON else "turns_other"
 
 
 def _turn_row(turn: Turn, event: Event, body: TurnEnd, tools: tuple[int, int], out: Out) -> None:

@@ -82,6 +82,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     rate: Annotated[float, Meta(gt=0)] | None = None
     seed: int = 0
     to: str = "kafka"
+    faults: str = ""
     # deadletter
     limit: Count | None = None
 
@@ -110,7 +111,21 @@ def load(
         origins[name] = origin
     if options:
         values["client_options"] = options
+    for name in ("bootstrap", "broker"):
+        if (found := values.get(name)) and (name != "broker" or ":" in found):
+            _check_servers(found, origins[name])
     return Effective(Config(**values), origins)
+
+
+def _check_servers(servers: str, origin: str) -> None:
+    for server in servers.split(","):
+        _, colon, port = server.strip().rpartition(":")
+        if not colon or not port.isdecimal() or not 0 < int(port) < 65536:
+            where = "--bootstrap" if origin == "flag" else origin
+            raise ConfigError(
+                f"{where}: {server.strip()!r} is no broker address",
+                "write HOST:PORT, several with commas",
+            )
 
 
 def client_option(text: str) -> tuple[str, ClientOption]:

@@ -67,6 +67,7 @@ class Folding:
         self.header: Raw | None = None
         self.events = 0
         self.faults: list[LineFault] = []
+        self.notes: list[str] = []  # what was left out as a crash's torn tail
         self._window = None if window.whole else window
         self._strict = strict
         self._index = index
@@ -119,6 +120,8 @@ class Folding:
             if (found.fatal or found.code in REASONS) and not (line and line in known):
                 reason = found.code if found.code in REASONS else "unreadable"
                 self.faults.append(LineFault(line, None, reason, found.message))
+            elif found.lost:
+                self.notes.append(found.message)
         self.faults.sort(key=lambda fault: fault.line)
 
     @property

@@ -29,6 +29,18 @@ def visible_line(text: str) -> str:
     return visible(text).replace("\n", "\u240a")
 
 
+def steerless(document: bytes) -> bytes:
+    """A JSON document with those characters as escapes: the same value, and nothing a terminal
+    would obey. In JSON they can only stand inside strings."""
+    text = document.decode("utf-8", "surrogatepass")
+    return _UNSAFE.sub(_escaped, text).encode("utf-8", "surrogatepass")
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+
+
 def _shown(match: re.Match[str]) -> str:
     code = ord(match[0])
     if code < 0x20:

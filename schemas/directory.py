@@ -96,6 +96,8 @@ class _Finder:
         self._found: list[Found] = []
         #: Paths whose header does not lead back to them.
         self._astray: set[Path] = set()
+        #: Paths that could not be read: none of them keeps a good log out.
+        self._unread: set[Path] = set()
 
     def unreadable(self, path: Path, error: OSError) -> None:
         message = f"{path}: {error.strerror or error}"
@@ -188,9 +190,11 @@ class _Finder:
         try:
             if not stat.S_ISREG(path.stat().st_mode):
                 self.problems.append(Problem("unreadable", f"{path}: not a file", path))
+                self._unread.add(path)
                 return None
         except OSError as error:
             self.unreadable(path, error)
+            self._unread.add(path)
             return None
         log = open_log(path)
         next(log.lines, None)
@@ -198,14 +202,21 @@ class _Finder:
         for damage in log.damage:
             if damage.code == "unreadable":
                 self.problems.append(Problem("unreadable", damage.message, path))
+                self._unread.add(path)
                 return None
         return log
 
     def distinct(self) -> Iterator[Found]:
-        """One file per session id: the first whose header leads back to it, else the first."""
+        """One file per session id: the first that can be read and leads back to its path, else the
+        first that can be read."""
         chosen: dict[str, Found] = {}
         for found in sorted(
-            self._found, key=lambda found: (found.path in self._astray, found.path)
+            self._found,
+            key=lambda found: (
+                found.path in self._unread,
+                found.path in self._astray,
+                found.path,
+            ),
         ):
             first = chosen.setdefault(found.session, found)
             if first is not found:

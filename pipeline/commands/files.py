@@ -75,6 +75,8 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.data(msgspec.json.encode(document))
         else:
             terminal.text(_summary(document))
+        for note in folding.notes:
+            terminal.say(f"note: {path}: {note}")
         if folding.unreadable:
             terminal.say(f"foldstream fold: {paths.trouble(path, document.faults[0].message)}")
         del folding, document

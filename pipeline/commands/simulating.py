@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.config import Config
+from pipeline.config import Config, ConfigError
 from pipeline.ports import OutRecord
-from pipeline.simulate import SimulatedSession, fleet
-from schemas.names import project_name, session_name
+from pipeline.simulate import FAULTS, SimulatedSession, fleet, transcript_path
 
 from . import arguments, brokers
 from .arguments import DONE, Commands, command, number
@@ -31,7 +30,8 @@ def register(commands: Commands) -> None:
         ),
         example=(
             "foldstream simulate --sessions 20 --to ./sessions\n"
-            "foldstream simulate --sessions 1000 --seed 7 --to kafka --bootstrap broker:9092"
+            "foldstream simulate --sessions 1000 --seed 7 --to kafka --bootstrap broker:9092\n"
+            "foldstream simulate --sessions 5 --faults bad-json,gap,wrong-op --to ./damaged"
         ),
     )
     number(parser, "--sessions", "how many (200)")
@@ -39,6 +39,11 @@ def register(commands: Commands) -> None:
     number(parser, "--seed", "of the first session (0)")
     parser.add_argument("--rate", type=float, metavar="R", help="lines per second (unbounded)")
     parser.add_argument("--to", metavar="kafka|DIR", help="where they go (kafka)")
+    parser.add_argument(
+        "--faults",
+        metavar="KIND,…",
+        help=f"damage each session by these kinds, or `all`: {', '.join(FAULTS)} (none)",
+    )
     arguments.topics(parser)
 
 
@@ -67,7 +72,7 @@ def make(settings: Config, root: Path, terminal: Terminal) -> list[Path]:
     pace, paths = _Pace(settings.rate), []
     with _counted(settings, terminal) as sessions:
         for session in sessions:
-            path = _file(root, session)
+            path = transcript_path(root, session)
             path.parent.mkdir(parents=True, exist_ok=True)
             with path.open("wb", 0 if settings.rate else -1) as file:
                 for line in session.lines:
@@ -77,25 +82,31 @@ def make(settings: Config, root: Path, terminal: Terminal) -> list[Path]:
     return paths
 
 
-def _file(root: Path, session: SimulatedSession) -> Path:
-    folder = root / project_name(session.header.get("cwd")) / session_name(session.id)
-    version = session.header["version"]
-    return folder / ("session.jsonl" if version == 0 else f"session.v{version}.jsonl")
-
-
 @contextmanager
 def _counted(settings: Config, terminal: Terminal) -> Iterator[Iterator[SimulatedSession]]:
     """The sessions asked for, with progress."""
-    wanted = settings.sessions
+    wanted, kinds = settings.sessions, _kinds(settings.faults)
     with terminal.progress("simulate", "sessions", wanted) as step:
 
         def sessions() -> Iterator[SimulatedSession]:
-            events = settings.events_per_session
-            for done, session in enumerate(fleet(settings.seed, wanted, events=events), 1):
+            made = fleet(settings.seed, wanted, events=settings.events_per_session, faults=kinds)
+            for done, session in enumerate(made, 1):
                 yield session
                 step(done)
 
         yield sessions()
+
+
+def _kinds(faults: str) -> tuple[str, ...]:
+    """The kinds of damage asked for."""
+    if faults == "all":
+        return FAULTS
+    kinds = tuple(kind.strip() for kind in faults.split(",") if kind.strip())
+    if unknown := sorted(set(kinds) - set(FAULTS)):
+        raise ConfigError(
+            f"--faults: no such kind: {', '.join(unknown)}", f"one of {', '.join(FAULTS)}, or all"
+        )
+    return kinds
 
 
 class _Pace:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from pipeline.plain import visible_line
+from pipeline.plain import steerless, visible_line
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,11 +35,13 @@ class Terminal:
         return self._err.isatty()
 
     def data(self, *documents: bytes) -> None:
-        """Lines of data, each written whole."""
+        """Lines of data, each written whole. A terminal gets the same JSON with the characters that
+        would steer it as escapes."""
         self._out.flush()
         stream = self._out.buffer
+        watched = self._out.isatty()
         for document in documents:
-            stream.write(document)
+            stream.write(steerless(document) if watched else document)
             stream.write(b"\n")
         stream.flush()
 

@@ -214,6 +214,18 @@ def test_simulate_makes_the_same_files_from_the_same_seed(
     assert first == second
 
 
+def test_simulate_damages_what_it_is_asked_to(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    faults = ("--faults", "bad-json,wrong-op")
+    run(capsys, "simulate", "--sessions", 6, *faults, "--to", tmp_path)
+    paths = sorted(tmp_path.rglob("*.jsonl"))
+    documents = run(capsys, "fold", "--json", *paths).documents
+    reasons = {fault["reason"] for document in documents for fault in document["faults"]}
+    assert {"not-json", "surfaceop-invalid"} <= reasons
+    assert run(capsys, "simulate", "--faults", "no-such", "--to", tmp_path).code == 2
+
+
 # --- config ---------------------------------------------------------------------------------------
 
 

@@ -122,3 +122,10 @@ def test_what_is_printed_can_be_read_again(elsewhere: Path) -> None:
     assert "# rate is not set" in text
     again = load({}, {}, text)
     assert again.config == first.config
+
+
+def test_a_broker_address_has_a_port() -> None:
+    for wrong in ("broker", "broker:9o92", "broker:9092,other", "broker:70000"):
+        with pytest.raises(ConfigError, match="HOST:PORT"):
+            load({"bootstrap": wrong}, {})
+    assert load({"bootstrap": "a:1,b:2"}, {}).config.bootstrap == "a:1,b:2"

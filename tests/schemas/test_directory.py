@@ -198,3 +198,13 @@ def test_a_root_that_is_not_there(tmp_path: Path) -> None:
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     assert scan(tmp_path) == Scan(tmp_path, False, (), ())
+
+
+def test_a_file_that_cannot_be_read_keeps_no_good_one_out(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.jsonl").symlink_to(tmp_path / "gone")
+    (folder / "b.jsonl").write_bytes(b'{"type":"turn/start","seq":0,"time":0,"data":{"turn":1}}\n')
+    found = scan(folder)
+    assert [session.path.name for session in found.sessions] == ["b.jsonl"]
+    assert "unreadable" in [problem.code for problem in found.problems]

@@ -9,6 +9,7 @@ written again. What a fold needs from inside stands beside it, decoded once.
 A value that cannot be what its field says is ``None`` here (a turn that is no integer, a missing
 id); an event that cannot be read at all is a :class:`Fault`. Nothing in this file parses.
 
+One file, however long, because the alphabet is closed: whoever adds to it sees all of it.
 ``gc=False`` throughout: frozen values hold no cycles, so the collector need not visit them.
 """
 

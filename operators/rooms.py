@@ -15,7 +15,8 @@ from .out import Out
 from .retries import Retries
 from .steps import Step, Steps
 from .surface import Surface
-from .tools import Boundary, Tools
+from .tool import Boundary
+from .tools import Tools
 from .totals import Totals, add
 from .turns import Turn, Turns
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .events import Append, Dispatch, Event, ToolCall, ToolResult
 from .out import Out
 from .rooms import Rooms
-from .tools import Tool
+from .tool import Tool
 
 
 def on_tool_call(rooms: Rooms, event: Event, body: ToolCall, out: Out) -> None:

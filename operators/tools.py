@@ -9,47 +9,12 @@ from __future__ import annotations
 
 import msgspec
 from immutables import Map
-from msgspec import Raw
 
-from .changes import ToolData
-from .events import EMPTY_LIST, Dispatch, Event, ToolCall, ToolResult
-from .nested import INTERRUPTED_ERROR, Nested, interrupted, settled, started
+from .events import Dispatch, Event, ToolCall, ToolResult
+from .nested import Nested, interrupted, settled, started
 from .out import Out, RowPlace
 from .table import Table
-
-INTERRUPTED_RANK = -80
-Boundary = tuple[int, int | None]  #: seq and time of the event that closed a step or turn
-
-
-class Tool(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One tool row; ``key`` is the seq in its key. ``logged``: its result is in the log, not a
-    stand-in for an interruption."""
-
-    key: int
-    turn: int | None
-    step: int | None
-    call_id: str
-    name: str | None = None
-    arguments: str | None = None
-    status: str = "running"
-    call_seq: int | None = None
-    call_time: int | None = None
-    announced_by: int | None = None
-    logged: bool = False
-    content: Raw = EMPTY_LIST
-    is_error: bool = False
-    error: Raw | None = None
-    meta: Raw | None = None
-    result_seq: int | None = None
-    result_rank: int = 0
-    result_time: int | None = None
-
-    @property
-    def anchor(self) -> int:
-        """The call's seq, else the result's."""
-        if self.call_seq is not None:
-            return self.call_seq
-        return self.key if self.result_seq is None else self.result_seq
+from .tool import Boundary, Tool, interrupted_tool, resulted_tool, tool_data
 
 
 class Announcement(msgspec.Struct, frozen=True):
@@ -134,7 +99,7 @@ class Tools:
         )
         if first is None:
             if boundary is not None:
-                tool = _interrupted(tool, boundary)
+                tool = interrupted_tool(tool, boundary)
             self._index(tool)
             _push(self, "unpaired", tool.call_id, tool.key)
         self._put(tool, seq, out)
@@ -164,7 +129,7 @@ class Tools:
             said = self.announced.get(body.call_id)
             tool = Tool(seq, *place, body.call_id, announced_by=said[-1].seq if said else None)
             self._index(tool)
-        joined = _resulted(tool, seq, time, body)
+        joined = resulted_tool(tool, seq, time, body)
         self._put(joined, seq, out)
         if not waiting:
             self._attach_waiting(joined, boundary, seq, out)
@@ -207,7 +172,7 @@ class Tools:
             tool = self.table[key]
             nested = self.nested.interrupt(key, tool.call_id, boundary[0])
             if tool.status == "running":
-                self._put(_interrupted(tool, boundary), boundary[0], out)
+                self._put(interrupted_tool(tool, boundary), boundary[0], out)
             elif nested:
                 self.publish(tool, boundary[0], out)
 
@@ -255,9 +220,9 @@ class Tools:
         place = RowPlace("tool", tool.key, tool.anchor, 0, rev, visible, tool.turn, tool.step, time)
         if tool.key in self.nested.of_root:
             nested = self.nested.fork()
-            out.row(place, lambda: _data(tool, nested))
+            out.row(place, lambda: tool_data(tool, nested))
         else:
-            out.row(place, _data(tool, None))
+            out.row(place, tool_data(tool, None))
 
 
 def _push(tools: Tools, index: str, call_id: str, key: int) -> None:
@@ -269,52 +234,3 @@ def _pull(tools: Tools, index: str, call_id: str, key: int) -> None:
     held: Map[str, tuple[int, ...]] = getattr(tools, index)
     left = tuple(other for other in held.get(call_id, ()) if other != key)
     setattr(tools, index, held.set(call_id, left) if left else held.delete(call_id))
-
-
-def _interrupted(tool: Tool, boundary: Boundary) -> Tool:
-    seq, time = boundary
-    return msgspec.structs.replace(
-        tool,
-        status="interrupted",
-        content=EMPTY_LIST,
-        is_error=True,
-        error=INTERRUPTED_ERROR,
-        result_seq=seq,
-        result_rank=INTERRUPTED_RANK,
-        result_time=time,
-    )
-
-
-def _resulted(tool: Tool, seq: int, time: int | None, body: ToolResult) -> Tool:
-    return msgspec.structs.replace(
-        tool,
-        status="error" if body.is_error else "ok",
-        logged=True,
-        content=body.content,
-        is_error=body.is_error,
-        error=body.error,
-        meta=body.meta,
-        result_seq=seq,
-        result_rank=0,
-        result_time=time,
-    )
-
-
-def _data(tool: Tool, nested: Nested | None) -> ToolData:
-    return ToolData(
-        tool.call_id,
-        tool.name,
-        tool.arguments,
-        tool.status,
-        tool.content,
-        tool.is_error,
-        tool.error,
-        tool.meta,
-        tool.call_seq,
-        tool.call_time,
-        tool.result_seq,
-        tool.result_rank,
-        tool.result_time,
-        tool.announced_by,
-        nested.tree(tool.key, tool.call_id) if nested else (),
-    )

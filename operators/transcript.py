@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from . import assistant
+from . import assistant, chunks
 from .changes import MessageData, UnknownData
 from .compactions_and_commands import (
     on_command_done,
@@ -141,9 +141,9 @@ def on_chunk(rooms: Rooms, event: Event, body: AssistantChunk, out: Out) -> None
     if step.first is None:
         step.first = (seq, event.time)
     if kind is Run:
-        if assistant.take_run(step, chunk, seq, out):  # type: ignore[arg-type]
+        if chunks.take_run(step, chunk, seq, out):  # type: ignore[arg-type]
             _publish(rooms, step, seq + event.count - 1, out)
-    elif assistant.TAKES[kind](step, chunk, seq, event.time, out):
+    elif chunks.TAKES[kind](step, chunk, seq, event.time, out):
         _publish(rooms, step, seq, out)
 
 
@@ -163,9 +163,9 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
     for record in body.records:
         chunk = record.chunk
         if isinstance(chunk, Run):
-            assistant.take_run(step, chunk, event.seq, silent, spread=False)
+            chunks.take_run(step, chunk, event.seq, silent, spread=False)
         else:
-            assistant.TAKES[chunk.__class__](step, chunk, event.seq, record.time, silent)
+            chunks.TAKES[chunk.__class__](step, chunk, event.seq, record.time, silent)
     if step.shown is not None and step.shown[0] == event.seq:
         step.shown = (event.seq, event.time)  # a row's time is its anchor event's (§5)
     if step.row is not None and before != (step.place(0), step.data("running")):

@@ -26,7 +26,8 @@ from operators.session import Session
 from operators.steps import Step
 from operators.summaries import Summary
 from operators.table import Table
-from operators.tools import Announcement, Tool
+from operators.tool import Tool
+from operators.tools import Announcement
 
 from .opaque import reader_of, writer_of
 from .snapshot_head import VERSION, Head, head_of, session_of

@@ -12,7 +12,7 @@ from operators.changes import Attempt
 from operators.events import Dispatch, Event
 from operators.nested import Waiting
 from operators.retries import Chain
-from operators.tools import Tool
+from operators.tool import Tool
 from schemas.opaque import reader_of, writer_of
 from tests.operators.build import lines_of
 from tests.operators.records import (

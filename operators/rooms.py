@@ -17,7 +17,7 @@ from .steps import Step, Steps
 from .surface import Surface
 from .tool import Boundary
 from .tools import Tools
-from .totals import Totals, add
+from .totals import NO_USAGE, Totals, exchange
 from .turns import Turn, Turns
 
 
@@ -98,7 +98,7 @@ class Rooms:
     def boundary(self, turn: int | None, step: int | None, event: Event) -> Boundary | None:
         """What closed that step or turn before this event; None while it is open. A forgotten
         boundary is the event itself (§5.7)."""
-        found = self.steps.get(turn, step)
+        found = self.steps.peek(turn, step)
         if self.turns.is_closed(turn) and not (found and found.reopened):
             return event.seq, event.time
         return found.closed_at if found and found.closed else None
@@ -107,7 +107,7 @@ class Rooms:
         """Whether a late chunk still counts: in a closed turn only if its step was reopened."""
         if not self.turns.is_closed(turn):
             return True
-        found = self.steps.get(turn, step)
+        found = self.steps.peek(turn, step)
         return bool(found and found.reopened)
 
     def account(
@@ -119,14 +119,11 @@ class Rooms:
             return
         if step.retried and not attempt:
             step.sample, step.retried = None, False
-        totals = self.totals
-        if step.sample is not None:
-            if step.sample_generation == totals.generation:
-                totals.usage = add(totals.usage, step.sample, -1)
-            if turn.usage is not None:
-                turn.usage = add(turn.usage, step.sample, -1)
-        totals.usage = add(totals.usage, sample)
-        turn.usage = add(turn.usage or Usage(), sample)
+        totals, old = self.totals, step.sample or NO_USAGE
+        own = old if step.sample_generation == totals.generation else NO_USAGE
+        totals.usage = exchange(totals.usage, own, sample)
+        # a turn that was opened again has no figures of what an earlier sample gave
+        turn.usage = exchange(turn.usage or NO_USAGE, old if turn.usage else NO_USAGE, sample)
         step.sample, step.sample_generation = sample, totals.generation
         self.prompt_tokens = sample.uncached_input + sample.cache_read + sample.cache_write
 

@@ -204,11 +204,18 @@ class Steps:
         self.current = self.table[key].fork()
         return self.current
 
-    def name_of(self, key: int) -> tuple[int | None, int | None]:
-        """Turn and step of the record made at that seq."""
+    def at(self, key: int) -> Step:
+        """The record made at that seq, to be read only."""
         current = self.current
-        step = current if current is not None and current.key == key else self.table[key]
-        return step.turn, step.step
+        return current if current is not None and current.key == key else self.table[key]
+
+    def peek(self, turn: int | None, step: int | None) -> Step | None:
+        """The step of that name, to be read only."""
+        current = self.current
+        if current is not None and current.step == step and current.turn == turn:
+            return current
+        key = self.index.get((turn, step))
+        return None if key is None else self.table[key]
 
     def open(self, turn: Turn, step: int | None, seq: int) -> Step:
         """A fresh step of that name; what belongs to an earlier one of that name goes with it."""

@@ -16,14 +16,23 @@ NO_USAGE = Usage()
 _LONG = 2**63 - 1
 
 
-def add(total: Usage, sample: Usage, sign: int = 1) -> Usage:
-    return Usage(
-        bounded(total.uncached_input + sign * sample.uncached_input),
-        bounded(total.output + sign * sample.output),
-        bounded(total.cache_read + sign * sample.cache_read),
-        bounded(total.cache_write + sign * sample.cache_write),
-        bounded(total.reasoning + sign * sample.reasoning),
+def add(total: Usage, sample: Usage) -> Usage:
+    return exchange(total, NO_USAGE, sample)
+
+
+def exchange(total: Usage, old: Usage, new: Usage) -> Usage:
+    """``total`` with the sample ``new`` in place of ``old``."""
+    figures = (
+        total.uncached_input - old.uncached_input + new.uncached_input,
+        total.output - old.output + new.output,
+        total.cache_read - old.cache_read + new.cache_read,
+        total.cache_write - old.cache_write + new.cache_write,
+        total.reasoning - old.reasoning + new.reasoning,
     )
+    if max(figures) > _LONG or min(figures) < -_LONG:
+        a, b, c, d, e = map(bounded, figures)
+        return Usage(a, b, c, d, e)
+    return Usage(*figures)
 
 
 def usage_data(usage: Usage) -> UsageData:

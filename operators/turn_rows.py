@@ -75,10 +75,10 @@ def on_turn_end(rooms: Rooms, event: Event, body: TurnEnd, out: Out) -> None:
     turn = rooms.turns.records.get(number) or Turn(number, open=False)
     tool_calls = tool_errors = 0
     for key in turn.steps:
-        name = rooms.steps.name_of(key)
-        step = rooms.steps.get(*name)
-        assert step is not None
-        _close_step(rooms, step, turn, event, out)
+        step = rooms.steps.at(key)
+        if not step.closed:  # in a closed one nothing is open any more
+            step = rooms.steps.get(step.turn, step.step) or step
+            _close_step(rooms, step, turn, event, out)
         tools = [rooms.tools.table[tool] for tool in step.tools]
         tool_calls += len(tools)
         tool_errors += sum(tool.status == "error" for tool in tools)
@@ -138,8 +138,7 @@ def _outcome_row(turn: Turn, event: Event, body: TurnEnd, out: Out) -> None:
 def _forget(rooms: Rooms, turn: Turn) -> None:
     """What a turn settled leaves the state (§5.7)."""
     for key in turn.steps:
-        step = rooms.steps.get(*rooms.steps.name_of(key))
-        assert step is not None
+        step = rooms.steps.at(key)
         rooms.tools.forget(step.tools)
         rooms.retries.forget(step.retries)
         rooms.tools.forget_announcements(turn.number, [call_id for call_id, _ in step.announces])

@@ -37,7 +37,7 @@ from .snapshot_split import join, split
 __all__ = ["HEAD", "SnapshotError", "load", "names", "save"]
 
 HEAD = ""
-INLINE = 8192  #: bytes of segments inside the head; beyond it the largest are saved apart
+INLINE = 4096  #: bytes of segments inside the head; beyond it the largest are saved apart
 
 #: What decoding and joining damaged parts can raise.
 _UNREADABLE = (

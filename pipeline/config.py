@@ -28,6 +28,8 @@ ENVIRONMENT = "FOLDSTREAM_"
 CLIENT = "CLIENT_OPTION_"
 NOT_OPTIONS = ("FOLDSTREAM_CONFIG", "FOLDSTREAM_GOLDEN")  # the file's own path; `make golden`
 FILE = "foldstream.toml"
+APPLICATION = "foldstream"
+SESSIONS = "sessions."  #: the prefix that has this application id; any other is added to it
 MASK = "***"
 _SECRET = re.compile(r"password|secret|token|credential|jaas|key(?!file)", re.IGNORECASE)
 
@@ -49,12 +51,12 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     json: bool = False
     # the broker and its topics
     bootstrap: str = "127.0.0.1:19092"
-    prefix: str = "sessions."
+    prefix: str = SESSIONS
     client_options: dict[str, ClientOption] = {}
     partitions: Count | None = None
     replication: Count = 1
     # worker
-    application_id: str = "foldstream"
+    application_id: str | None = None  # None: that of the prefix, see `application`
     instance: str | None = None
     max_row_bytes: Count = limits.MAX_ROW_BYTES
     # ingest
@@ -85,6 +87,16 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     faults: str = ""
     # deadletter
     limit: Count | None = None
+
+    @property
+    def application(self) -> str:
+        """The consumer group, and the state topic's name: of a prefix its own, since two prefixes
+        that share them would take each other's states for theirs."""
+        if self.application_id is not None:
+            return self.application_id
+        if self.prefix == SESSIONS:
+            return APPLICATION
+        return f"{APPLICATION}-{self.prefix.rstrip('.')}"
 
 
 class Effective(Struct, frozen=True):
@@ -138,8 +150,9 @@ def client_option(text: str) -> tuple[str, ClientOption]:
 
 
 def masked(config: Config) -> dict[str, Any]:
-    """Every key in order, the secrets among the client's options as ``***``."""
-    shown: dict[str, Any] = msgspec.to_builtins(config)
+    """Every key in order, the effective application id, and the secrets among the client's options
+    as ``***``."""
+    shown: dict[str, Any] = msgspec.to_builtins(config) | {"application_id": config.application}
     shown["client_options"] = {
         name: MASK if _SECRET.search(name) else value
         for name, value in config.client_options.items()
@@ -155,6 +168,8 @@ def to_toml(effective: Effective) -> str:
     for name, value in shown.items():
         origin = effective.origins.get(name, "default")
         text = f"# {name} is not set" if value is None else f"{name} = {_toml(value)}"
+        if name == "application_id" and effective.config.application_id is None:
+            text = f"# {text}  # of the prefix"  # in a file it would stand for other prefixes too
         lines.append(text if origin == "default" else f"{text}  # {origin}")
     if options:
         lines += ["", f"[client_options]  # {effective.origins['client_options']}"]

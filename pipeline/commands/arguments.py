@@ -66,7 +66,11 @@ def topics(parser: argparse.ArgumentParser) -> None:
     """What every command that reads or writes topics takes."""
     parser.add_argument("--bootstrap", metavar="HOST:PORT,…", help="brokers (127.0.0.1:19092)")
     parser.add_argument("--prefix", help="what the topics' names begin with (sessions.)")
-    parser.add_argument("--application-id", help="consumer group and state topic (foldstream)")
+    parser.add_argument(
+        "--application-id",
+        metavar="ID",
+        help="consumer group and state topic (foldstream; foldstream-PREFIX for another prefix)",
+    )
     parser.add_argument(
         "--client-option",
         dest="client_options",

@@ -29,7 +29,7 @@ Say = Callable[[str], None]
 
 
 def names(settings: Config) -> Names:
-    return Names(settings.prefix, settings.application_id)
+    return Names(settings.prefix, settings.application)
 
 
 def cluster(settings: Config, bootstrap: str | None = None) -> Cluster:

@@ -66,7 +66,7 @@ def worker_settings(
         broker=broker,
         instance=settings.instance or f"{socket.gethostname()}-0",
         prefix=settings.prefix,
-        application=settings.application_id,
+        application=settings.application,
         client_options=settings.client_options,
         max_row_bytes=settings.max_row_bytes,
         stop=stop,

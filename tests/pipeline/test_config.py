@@ -129,3 +129,21 @@ def test_a_broker_address_has_a_port() -> None:
         with pytest.raises(ConfigError, match="HOST:PORT"):
             load({"bootstrap": wrong}, {})
     assert load({"bootstrap": "a:1,b:2"}, {}).config.bootstrap == "a:1,b:2"
+
+
+@pytest.mark.parametrize(
+    ("flags", "application"),
+    [
+        ({}, "foldstream"),
+        ({"prefix": "test."}, "foldstream-test"),
+        ({"prefix": "a.b"}, "foldstream-a.b"),
+        ({"prefix": "test.", "application_id": "mine"}, "mine"),
+    ],
+)
+def test_another_prefix_is_another_application(flags: dict[str, Any], application: str) -> None:
+    effective = load(flags)
+    assert effective.config.application == application
+    assert config.masked(effective.config)["application_id"] == application
+    (line,) = [x for x in config.to_toml(effective).splitlines() if "application_id" in x]
+    assert f'application_id = "{application}"' in line
+    assert line.startswith("#") is ("application_id" not in flags)

@@ -1,8 +1,10 @@
 """Session directories: which file holds which session (session-log.md §1.1, streams.md §3).
 
 A *root* as the harness keeps it is ``<root>/<project>/<session>/<transcript>``; any other folder is
-searched for ``*.jsonl`` and ``*.jsonl.zstd``. The harness fails a whole root for one bad file; here
-every session that can be opened is, and what the harness refuses is a :class:`Problem`.
+searched for ``*.jsonl`` and ``*.jsonl.zstd``: a log without a header has its folder's name as
+session id, or where there are several such its file's stem. The harness fails a whole root for one
+bad file; here every session that can be opened is, and what the harness refuses is a
+:class:`Problem`.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
+from .folders import Found, logs, newest, peers, stem
 from .jsonl import LogFile, open_log
 from .names import (
     Encoding,
@@ -27,13 +30,16 @@ from .names import (
 )
 from .rowcheck import safe_integer
 
+__all__ = ["Found", "Problem", "Scan", "scan"]
+
 
 class Problem(Struct, frozen=True):
     """``fatal``: the harness refuses the session, or with ``session`` None its whole root.
 
     Codes: ``unreadable`` (no access, a directory or device where a file should be) ``bad-name``
     ``flat-file`` ``mixed-encoding`` ``duplicate-id`` ``header-missing`` ``header-id``
-    ``header-cwd`` ``header-version``; ``no-transcript`` is never fatal.
+    ``header-cwd`` ``header-version``; ``no-transcript`` and ``stray-file`` (a log in a place
+    where the harness keeps none) are never fatal.
     """
 
     code: str
@@ -41,17 +47,6 @@ class Problem(Struct, frozen=True):
     path: Path
     session: str | None = None
     fatal: bool = True
-
-
-class Found(Struct, frozen=True):
-    """One session: its id (of the header, else of its directory or folder), the transcript that
-    counts (its highest generation; None: a plain file) and the others, newest first."""
-
-    session: str
-    path: Path
-    encoding: Encoding
-    generation: int | None = None
-    older: tuple[Path, ...] = ()
 
 
 class Scan(Struct, frozen=True):
@@ -80,9 +75,11 @@ def scan(root: Path) -> Scan:
     harness = bool(projects) or is_project(root.parent.name)
     if not stat.S_ISDIR(mode):
         harness = False
-        finder.plain(root)
+        finder.file(root)
     elif projects:
         finder.root(root, projects)
+        if projects != [root]:
+            finder.strays(entry for entry in entries if entry not in projects)
     elif harness:
         finder.session(root)
     else:
@@ -98,6 +95,18 @@ class _Finder:
         self._astray: set[Path] = set()
         #: Paths that could not be read: none of them keeps a good log out.
         self._unread: set[Path] = set()
+
+    def strays(self, entries: Iterable[Path]) -> None:
+        """Logs that stand beside the layout, here or in folders below."""
+        for entry in entries:
+            below = os.walk(entry) if entry.is_dir() else ()
+            for path in (entry, *(Path(at, name) for at, _, names in below for name in names)):
+                if is_log(path.name) and not path.is_dir():
+                    self._stray(path)
+
+    def _stray(self, path: Path) -> None:
+        message = f"{path}: a log outside of the harness's layout is not read"
+        self.problems.append(Problem("stray-file", message, path, fatal=False))
 
     def unreadable(self, path: Path, error: OSError) -> None:
         message = f"{path}: {error.strerror or error}"
@@ -134,7 +143,7 @@ class _Finder:
         if named is None:
             message = f"{folder}: the harness gives no session this name"
             self.problems.append(Problem("bad-name", message, folder))
-        best, found = _newest(kinds, rooted)
+        best, found = newest(kinds, rooted)
         log = self._peek(found.path)
         session = (log.session if log else None) or named or folder.name
         found = replace(found, session=session)
@@ -145,8 +154,14 @@ class _Finder:
             self.problems.append(Problem(code, message, found.path, session))
 
     def _transcripts(self, folder: Path) -> dict[Transcript, Path]:
-        kinds = ((transcript(entry.name), entry) for entry in self._entries(folder))
-        return {kind: entry for kind, entry in kinds if kind is not None}
+        kinds: dict[Transcript, Path] = {}
+        for entry in self._entries(folder):
+            kind = transcript(entry.name)
+            if kind is not None:
+                kinds[kind] = entry
+            elif is_log(entry.name):
+                self._stray(entry)
+        return kinds
 
     def _entries(self, folder: Path) -> list[Path]:
         try:
@@ -163,25 +178,29 @@ class _Finder:
 
         for folder, below, names in os.walk(root, onerror=refused):
             below.sort()
-            kinds: dict[Transcript, Path] = {}
-            for name in sorted(names):
-                kind = transcript(name)
-                if kind is not None:
-                    kinds[kind] = Path(folder, name)
-                elif is_log(name):
-                    self.plain(Path(folder, name))
-            if kinds:
-                self._add_plain(_newest(kinds, "raw")[1])
+            self._found += self._named(logs(Path(folder), names))
 
-    def plain(self, path: Path) -> None:
+    def file(self, path: Path) -> None:
+        """One file, which has the id that it has as one of its folder."""
         encoding: Encoding = "zstd" if path.name.endswith(".zstd") else "raw"
-        self._add_plain(Found("", path, encoding))
+        self._found += self._named([Found("", path, encoding)], beside=path)
 
-    def _add_plain(self, found: Found) -> None:
-        log = self._peek(found.path)
-        folder = found.path.absolute().parent.name
-        session = (log.session if log else None) or folder or found.path.name
-        self._found.append(replace(found, session=session))
+    def _named(self, found_logs: Iterable[Found], beside: Path | None = None) -> Iterator[Found]:
+        """The logs of one folder with their ids; ``beside``: they are this one alone."""
+        nameless = []
+        for found in found_logs:
+            log = self._peek(found.path)
+            if log is not None and log.session:
+                yield replace(found, session=log.session)
+            else:
+                nameless.append(found)
+        readable = sum(found.path not in self._unread for found in nameless)
+        several = readable > 1 or (readable == 1 and beside is not None and peers(beside))
+        for found in nameless:
+            folder = found.path.absolute().parent.name
+            if not folder or (several and found.path not in self._unread):
+                folder = stem(found.path)
+            yield replace(found, session=folder)
 
     # --- both -------------------------------------------------------------------------------------
 
@@ -223,14 +242,6 @@ class _Finder:
                 message = f"{found.path}: session {found.session!r} is read from {first.path}"
                 self.problems.append(Problem("duplicate-id", message, found.path, found.session))
         return iter(sorted(chosen.values(), key=lambda found: found.path))
-
-
-def _newest(kinds: dict[Transcript, Path], rooted: Encoding) -> tuple[Transcript, Found]:
-    """The highest generation wins, and of two encodings of it the one that the root uses."""
-    order = sorted(kinds, key=lambda kind: (kind.generation, kind.encoding == rooted), reverse=True)
-    best = order[0]
-    older = tuple(kinds[kind] for kind in order[1:])
-    return best, Found("", kinds[best], best.encoding, best.generation, older)
 
 
 def _astray(

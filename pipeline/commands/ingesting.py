@@ -29,7 +29,9 @@ def register(commands: Commands) -> None:
         about=(
             "DIR is a root as a harness keeps it, one of its projects or sessions, any folder of\n"
             ".jsonl and .jsonl.zstd files, or one file. Each line is sent once, also after a\n"
-            "restart. Exits 3 if nothing could be read."
+            "restart. A log without a header has its folder's name as session id, or where a\n"
+            "folder holds several such, its file's name without the ending. Exits 3 if nothing\n"
+            "could be read."
         ),
         example=(
             "foldstream ingest ~/.harness/sessions --bootstrap broker:9092\n"

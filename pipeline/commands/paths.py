@@ -9,6 +9,7 @@ from pipeline.errors import Fatal
 from schemas.directory import scan
 
 STANDARD_INPUT = "-"
+NAMED = 10  #: logs of a folder that are named
 
 
 def names_a_path(text: str) -> bool:
@@ -26,13 +27,16 @@ def log_file(path: Path) -> Path:
     if str(path) == STANDARD_INPUT or not path.is_dir():
         return path
     found = scan(path)
-    if len(found.sessions) == 1:
-        return found.sessions[0].path
     if not found.sessions:
         raise Fatal(f"{path}: no session log in this folder", "name a .jsonl or .jsonl.zstd file")
+    twice = [problem.path for problem in found.problems if problem.code == "duplicate-id"]
+    logs = sorted([*(session.path for session in found.sessions), *twice])
+    if len(logs) == 1:
+        return logs[0]
+    more = f" … and {len(logs) - NAMED} more" if len(logs) > NAMED else ""
     raise Fatal(
-        f"{path}: {len(found.sessions)} sessions in this folder",
-        f"name one of them, e.g. {found.sessions[0].path}",
+        f"{path}: {len(logs)} sessions in this folder",
+        f"name one of them: {', '.join(map(str, logs[:NAMED]))}{more}",
     )
 
 

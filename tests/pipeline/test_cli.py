@@ -201,6 +201,18 @@ def test_a_session_directory_stands_for_its_newest_transcript(
     assert "2 sessions in this folder; name one of them" in ran.err
 
 
+def test_a_folder_of_several_logs_says_which_there_are(
+    capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "other.jsonl").write_bytes(log.read_bytes())
+    for command in ("show", "fold", "surface", "pages"):
+        ran = run(capsys, command, tmp_path)
+        assert (ran.code, ran.out) == (1, "")
+        assert f"name one of them: {log}, {tmp_path / 'other.jsonl'}\n" in ran.err
+    ran = run(capsys, "up", "--broker", "memory", "--once", "--ingest", tmp_path)
+    assert "verify: ok (2 sessions" in ran.out
+
+
 def test_simulate_makes_the_same_files_from_the_same_seed(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

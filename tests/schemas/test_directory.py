@@ -44,7 +44,7 @@ def test_the_highest_generation_counts_and_the_others_are_kept(tmp_path: Path) -
     found = scan(tmp_path)
     assert found.harness
     assert found.sessions == (Found("one", new, "raw", 4, (old,)),)
-    assert found.problems == ()
+    assert codes(found) == ["stray-file"] * 3  # session.v0 and .v04 in it, session.v4 at the root
 
 
 def test_a_directory_with_a_lock_alone_is_no_session(tmp_path: Path) -> None:
@@ -176,13 +176,37 @@ def test_any_other_folder_is_searched_for_logs(tmp_path: Path) -> None:
     assert found.problems == ()
 
 
-def test_two_files_without_header_in_one_folder_are_one_session_too_many(tmp_path: Path) -> None:
+def test_several_files_without_header_in_one_folder_have_their_stems_as_ids(
+    tmp_path: Path,
+) -> None:
     first = put(tmp_path / "a" / "1.jsonl", raw([row(0)]))
-    put(tmp_path / "a" / "2.jsonl", raw([row(0)]))
+    put(tmp_path / "a" / "2.jsonl.zstd", zstd([row(0)]))
+    put(tmp_path / "a" / "3.jsonl", raw([header("mine"), row(0)]))
+    put(tmp_path / "b" / "1.jsonl", raw([row(0)]))
     found = scan(tmp_path)
-    assert [(entry.session, entry.path) for entry in found.sessions] == [("a", first)]
-    assert codes(found) == ["duplicate-id"]
+    assert (ids(found), codes(found)) == (["1", "2", "mine", "b"], [])
+    assert [entry.session for entry in scan(first).sessions] == ["1"]
+    named = put(tmp_path / "a" / "4.jsonl", raw([header("a"), row(0)]))
+    assert [entry.session for entry in scan(named).sessions] == ["a"]
+    named.unlink()
+    put(tmp_path / "b" / "x.jsonl", raw([row(0)]))
+    found = scan(tmp_path)
+    assert (sorted(ids(found)), codes(found)) == (["1", "2", "mine", "x"], ["duplicate-id"])
     assert str(first) in found.problems[0].message
+
+
+def test_logs_outside_of_the_layout_are_named(tmp_path: Path) -> None:
+    path = session(tmp_path, "one")
+    strays = [
+        put(tmp_path / "flat.jsonl", raw(turns())),
+        put(tmp_path / "old" / "deep" / "x.jsonl.zstd", zstd(turns())),
+        put(path.parent / "copy.jsonl", raw(turns())),
+    ]
+    found = scan(tmp_path)
+    assert ids(found) == ["one"]
+    assert codes(found) == ["stray-file"] * 3
+    assert {problem.path for problem in found.problems} == set(strays)
+    assert not any(problem.fatal for problem in found.problems)
 
 
 def test_one_file(tmp_path: Path) -> None:

@@ -3,8 +3,8 @@
 A session's records have its id as key and the header ``epoch``. What the topic already has is asked
 of the topic (`Already`). A file whose header, or whose last line that was sent, is another one now
 (a higher generation, another log), or that has fewer events than were sent, starts a new epoch. A
-torn tail is noted and sent when it is whole; a line that is too long and a file that cannot be read
-are dead letters made here.
+torn tail is noted and sent when it is whole; a line that is too long, a file that cannot be read
+and one whose session id is too long for a key are dead letters made here.
 """
 
 from __future__ import annotations
@@ -16,16 +16,19 @@ from pathlib import Path
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from schemas.counting import with_seqs
 from schemas.deadletter import DeadLetter, Header, bound_dead_letter, encode_dead_letter
 from schemas.directory import Found, Problem, scan
+from schemas.encoder import utf8
 from schemas.jsonl import Damage, LogFile, LogLine, open_log
 from schemas.names import is_log
 
 from . import limits
 from .cursor import Already, Cursor
 from .deadletter import MAX_LETTER_BYTES
+from .errors import Poison
 from .lines import LineSink
 from .ports import Clock, OutRecord
 
@@ -35,6 +38,8 @@ __all__ = ["Already", "Ingest", "Progress"]
 FLUSH_RECORDS = 10_000
 #: Records between two calls of the progress callback.
 PROGRESS_RECORDS = 1_000
+#: What a broker counts beside key and value of a record of ours that is alone in its batch.
+FRAME_BYTES = 128
 
 _UNREADABLE = frozenset({"unreadable", "frame-magic", "frame-corrupt"})
 _DEAD = _UNREADABLE | {"too-large"}
@@ -66,7 +71,7 @@ class Ingest:
 
     ``already`` is asked once per session. ``note`` hears, once each, what was found that is no dead
     letter: torn tails, and whatever a harness would refuse. ``progress`` is called every so often,
-    always with the same running counts.
+    always with the same running counts. ``max_record_bytes``: what the events topic takes at most.
     """
 
     def __init__(
@@ -78,6 +83,7 @@ class Ingest:
         progress: Callable[[Progress], None] = _silent,
         note: Callable[[str], None] = _silent,
         max_line_bytes: int = limits.MAX_LINE_BYTES,
+        max_record_bytes: int = limits.MAX_INPUT_RECORD_BYTES,
     ) -> None:
         self.counts = Progress()
         self._sink = sink
@@ -86,6 +92,7 @@ class Ingest:
         self._progress = progress
         self._note = note
         self._limit = max_line_bytes
+        self._most = max_record_bytes
         self._said: set[tuple[Path, str, int | None]] = set()
         self._read: dict[str, tuple[Found, Already | None]] = {}
         self._signs: dict[Path, Sign] = {}
@@ -99,7 +106,8 @@ class Ingest:
                 if problem.path not in files or problem.code not in _DEAD:
                     self._problem(problem)
             for entry in found.sessions:
-                self._session(entry)
+                # The id as the fold reads it: half a surrogate pair is U+FFFD.
+                self._session(replace(entry, session=utf8(entry.session).decode()))
         self._sink.flush()
         self._progress(self.counts)
         return self.counts
@@ -122,6 +130,9 @@ class Ingest:
 
     def _session(self, found: Found) -> None:
         before, known = self._read.get(found.session, (None, None))
+        if len(found.session) > limits.MAX_SESSION_CHARS:
+            self._unnamed(found)
+            return
         if before is None:
             self.counts.sessions += 1
             known = self._already(found.session)
@@ -156,7 +167,7 @@ class Ingest:
         return log.damage, cursor.already() if cursor.lines else known
 
     def _send(self, found: Found, log: LogFile, cursor: Cursor) -> Cursor:
-        key = found.session.encode("utf-8", "replace")
+        key = found.session.encode()
         partition = self._sink.partition(key)
         for line in _numbered(log, found.path, self._limit):
             wanted = cursor.wants(line)
@@ -166,7 +177,9 @@ class Ingest:
                 self.counts.known += 1
                 continue
             headers = [("epoch", b"%d" % cursor.epoch)]
-            self._sink.send(OutRecord("events", partition, key, line.raw, headers))
+            if not self._taken(OutRecord("events", partition, key, line.raw, headers)):
+                self._damage(found, _oversize(line, self._most))
+                continue
             self.counts.sent += 1
             self.counts.bytes += len(line.raw)
             if self.counts.sent % FLUSH_RECORDS == 0:
@@ -174,6 +187,16 @@ class Ingest:
             if self.counts.sent % PROGRESS_RECORDS == 0:
                 self._progress(self.counts)
         return cursor
+
+    def _taken(self, record: OutRecord) -> bool:
+        """Whether the topic takes a record of this size; if so it is sent."""
+        if len(record.key or b"") + len(record.value or b"") + FRAME_BYTES > self._most:
+            return False
+        try:
+            self._sink.send(record)
+        except Poison:  # above the client's own limit
+            return False
+        return True
 
     # --- what is wrong ----------------------------------------------------------------------------
 
@@ -190,6 +213,15 @@ class Ingest:
         elif self._first(found.path, damage.code, damage.offset):
             self._dead_letter(found.path, damage, found.session)
 
+    def _unnamed(self, found: Found) -> None:
+        """A session that no worker would take."""
+        if self._first(found.path, "session", None):
+            self.counts.sessions += 1
+            self.counts.unreadable += 1
+            size, most = len(found.session), limits.MAX_SESSION_CHARS
+            message = f"the session id has {size} characters; more than {most} are not taken"
+            self._dead_letter(found.path, Damage("unreadable", message, 1), None)
+
     def _say(self, problem: Problem) -> None:
         if self._first(problem.path, problem.code, None):
             self._note(problem.message)
@@ -203,7 +235,7 @@ class Ingest:
 
     def _dead_letter(self, path: Path, damage: Damage, session: str | None) -> None:
         """A line or a file that never was a record: the coordinates are file and byte range."""
-        key = None if session is None else session.encode("utf-8", "replace")
+        key = None if session is None else utf8(session)
         place = [Header("file", os.fsencode(path))]
         if damage.offset is not None and damage.end is not None:
             place.append(Header("bytes", b"%d-%d" % (damage.offset, damage.end)))
@@ -224,6 +256,12 @@ class Ingest:
         partition = self._sink.partition(key or b"")
         self._sink.send(OutRecord("deadletter", partition, key, value, []))
         self.counts.dead_letters += 1
+
+
+def _oversize(line: LogLine, most: int) -> Damage:
+    end = line.offset + len(line.raw)
+    message = f"line {line.number}: {len(line.raw)} bytes; the events topic takes {most} a record"
+    return Damage("too-large", message, line.number, line.offset, False, end, lost=True)
 
 
 def _numbered(log: LogFile, path: Path, limit: int) -> Iterator[LogLine]:

@@ -14,7 +14,7 @@ from pipeline.broker import local_kafka, unavailable
 from pipeline.broker_jars import NoKafkaHere, kafka_version
 from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal
-from pipeline.limits import PARTITIONS
+from pipeline.limits import MAX_INPUT_RECORD_BYTES, PARTITIONS
 from pipeline.lines import LineSink, MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
@@ -63,6 +63,18 @@ class Broker(Struct, frozen=True):
         with KafkaTopics(cluster(self.settings, self.at)) as admin:
             admin.create(wanted, self.settings.replication, say)
             require(self.names, admin.describe(spec.name for spec in wanted))
+
+    def max_record_bytes(self) -> int:
+        """The largest record that the events topic takes, whoever set it up."""
+        if isinstance(self.at, MemoryBroker):
+            return MAX_INPUT_RECORD_BYTES
+        from pipeline.kafka.admin import KafkaTopics  # noqa: PLC0415 - as above
+
+        topic = self.names.of("events")
+        with KafkaTopics(cluster(self.settings, self.at)) as admin:
+            found = admin.describe([topic]).get(topic)
+        limit = found.settings.get("max.message.bytes", "") if found else ""
+        return int(limit) if limit.isdecimal() else MAX_INPUT_RECORD_BYTES
 
     def reader(self) -> Reader:
         if isinstance(self.at, MemoryBroker):

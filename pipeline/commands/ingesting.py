@@ -84,6 +84,7 @@ def send(
             progress=_lines(step),
             note=lambda text: terminal.say(f"note: {text}"),
             max_line_bytes=broker.settings.max_line_bytes,
+            max_record_bytes=broker.max_record_bytes(),
         )
         if follow is None:
             return ingest.once(roots)

@@ -11,10 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from operators.events import Fault
+from pipeline.batch import read
 from pipeline.cursor import Already
 from pipeline.errors import Poison
 from pipeline.ingest import Ingest, Progress
-from pipeline.limits import MAX_OUTPUT_RECORD_BYTES
+from pipeline.limits import MAX_OUTPUT_RECORD_BYTES, MAX_SESSION_CHARS
 from pipeline.lines import MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
@@ -229,6 +231,72 @@ def test_a_line_above_the_limit_is_a_dead_letter_and_the_next_is_sent(
     assert place["file"] == os.fsencode(path)
     start, _, end = (place["bytes"] or b"").partition(b"-")
     assert path.read_bytes()[int(start) : int(end)] == long
+
+
+def test_a_record_that_the_topic_does_not_take_is_a_dead_letter_and_the_rest_is_sent(
+    tmp_path: Path, topics: Topics
+) -> None:
+    long = row(1, data="x" * 900)
+    lines = [header(), row(0), long, row(2)]
+    path = log(tmp_path)
+    path.write_bytes(raw(lines))
+    known = already_in(topics.reader, EVENTS)
+    sink = MemoryLineSink(topics.broker, NAMES)
+    ingest = Ingest(sink, EVENTS, known.get, max_record_bytes=600)
+    for _ in range(2):
+        ingest.once([tmp_path])
+        os.utime(path)
+    assert topics.lines() == at(0, [lines[0], lines[1], lines[3]])
+    [letter] = topics.letters()
+    assert (letter.reason, letter.session, ingest.counts.sent) == ("too-large", "s", 3)
+    start, _, end = ({h.key: h.value for h in letter.headers}["bytes"] or b"").partition(b"-")
+    assert path.read_bytes()[int(start) : int(end)] == long
+
+
+def test_a_record_above_the_clients_limit_is_a_dead_letter_too(
+    tmp_path: Path, topics: Topics, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    send = MemoryLineSink.send
+
+    def refusing(self: MemoryLineSink, record: OutRecord) -> None:
+        if record.role == "events" and b'"seq":1' in (record.value or b""):
+            raise Poison("too large")
+        send(self, record)
+
+    monkeypatch.setattr(MemoryLineSink, "send", refusing)
+    log(tmp_path).write_bytes(raw(turns()))
+    topics.ingest.once([tmp_path])
+    assert [letter.reason for letter in topics.letters()] == ["too-large"]
+    assert len(topics.lines()) == len(turns()) - 1
+
+
+def test_an_id_that_is_no_key_is_a_dead_letter_and_the_others_are_sent(
+    tmp_path: Path, topics: Topics
+) -> None:
+    (tmp_path / "long.jsonl").write_bytes(raw(turns(session="x" * (MAX_SESSION_CHARS + 1))))
+    (tmp_path / "most.jsonl").write_bytes(raw(turns(session="x" * MAX_SESSION_CHARS)))
+    (tmp_path / "s.jsonl").write_bytes(raw(turns()))
+    for _ in range(2):
+        topics.ingest.once([tmp_path])
+    counts = topics.ingest.counts
+    assert topics.lines() == at(0, turns())
+    assert topics.lines("x" * MAX_SESSION_CHARS) != []
+    [letter] = topics.letters()
+    assert (letter.reason, letter.session, letter.key) == ("unreadable", None, None)
+    assert "long.jsonl" in letter.message
+    assert (counts.sessions, counts.unreadable, counts.dead_letters) == (3, 1, 1)
+
+
+def test_half_a_surrogate_pair_in_an_id_is_keyed_as_the_fold_reads_it(
+    tmp_path: Path, topics: Topics
+) -> None:
+    lines = [header().replace(b'"id":"s"', b'"id":"a\\ud800"'), *turns()[1:]]
+    (tmp_path / "odd.jsonl").write_bytes(raw(lines))
+    for _ in range(2):
+        topics.start().once([tmp_path])
+    assert {record.key for record in topics.records()} == {b"a\xef\xbf\xbd"}
+    assert not any(isinstance(item.line, Fault) for item in read(topics.records()))
+    assert topics.lines("a\ufffd") == at(0, lines)
 
 
 def test_a_corrupt_file_gives_what_can_be_read_and_a_dead_letter(

@@ -18,6 +18,7 @@ from pipeline.ports import Member, OutRecord, require_joined, too_large
 from pipeline.topics import Names
 
 from .client import CALL_SETTINGS, Cluster, bounded, by_remedy, restore_logger, translated
+from .orphans import Ours, end_orphans
 
 
 class SinkSettings(Struct, frozen=True):
@@ -45,6 +46,21 @@ class KafkaSink:
             attempt.give_up()
             raise
         restore_logger()
+        self._end_orphans(self._producer)
+
+    def _end_orphans(self, producer: Any) -> None:
+        """What was left open of this name is aborted now, even if its coordinator forgot it."""
+        ours = Ours(self._settings.names, self._settings.transactional_id)
+        try:
+            with by_remedy("ending what a lost transaction left open"):
+                bounded(
+                    "end_orphans",
+                    self._settings.call_timeout_s,
+                    lambda: end_orphans(self._cluster, producer, ours),
+                )
+        except PipelineError:
+            self.abandon()
+            raise
 
     def begin(self) -> KafkaTransaction:
         if self._producer is None:

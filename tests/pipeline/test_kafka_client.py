@@ -175,6 +175,7 @@ def produced(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
 
     make.DEFAULT_CONFIG = {}  # type: ignore[attr-defined]
     monkeypatch.setattr(sink_module, "KafkaProducer", make)
+    monkeypatch.setattr(sink_module, "end_orphans", lambda *_: made[-1].calls.append("orphans"))
     return made
 
 
@@ -187,7 +188,22 @@ def test_abandon_closes_and_open_makes_a_new_producer(produced: list[Producer]) 
     with pytest.raises(Retriable):
         sink.begin()
     sink.open()
-    assert [producer.calls for producer in produced] == [["init", "begin", "close"], ["init"]]
+    assert [producer.calls for producer in produced] == [
+        ["init", "orphans", "begin", "close"],
+        ["init", "orphans"],
+    ]
+
+
+def test_a_producer_is_not_used_before_lost_transactions_are_ended(
+    produced: list[Producer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sink_module, "end_orphans", lambda *_: hangs())
+    sink = KafkaSink(Cluster("b:1"), SETTINGS)
+    with pytest.raises(Retriable, match="end_orphans did not return"):
+        sink.open()
+    assert produced[0].calls == ["init", "close"]
+    with pytest.raises(Retriable, match="not open"):
+        sink.begin()
 
 
 def test_a_close_that_times_out_or_hangs_is_tolerated() -> None:

@@ -57,7 +57,7 @@ def main(argv: list[str] | None = None) -> int:
     terminal = Terminal()
     try:
         _terminable()
-        args = parser(argv[0] if argv else None).parse_args(argv)
+        args = _parsed(argv)
         effective = config.load(_flags(args), os.environ, args.config)
         _log(effective.config.log_level)
         args.effective = effective
@@ -73,13 +73,26 @@ def main(argv: list[str] | None = None) -> int:
         terminal.say("foldstream: interrupted")
         return FAILED
     except BrokenPipeError:  # whoever read has what it wanted (`| head`)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return DONE
+        return _unread()
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
         terminal.say(f"foldstream: {where}{error.strerror or error}")
         return FAILED
     return code
+
+
+def _parsed(argv: list[str]) -> argparse.Namespace:
+    """SystemExit, after it is written, for help and wrong usage."""
+    try:
+        return parser(argv[0] if argv else None).parse_args(argv)
+    finally:
+        sys.stdout.flush()
+
+
+def _unread() -> int:
+    """Nobody reads on: what is still in the buffer goes nowhere, and that is no failure."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return DONE
 
 
 def parser(command: str | None = None) -> argparse.ArgumentParser:

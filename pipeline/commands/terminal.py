@@ -58,7 +58,13 @@ class Terminal:
         """Rich's console on standard output: width-aware, coloured only on a terminal."""
         from rich.console import Console  # noqa: PLC0415 - a tenth of a second few commands pay
 
-        return Console(file=self._out, emoji=False, highlight=False, markup=False)
+        class Piped(Console):
+            """A reader that has enough is the command's matter, as with every other output."""
+
+            def on_broken_pipe(self) -> None:
+                raise BrokenPipeError
+
+        return Piped(file=self._out, emoji=False, highlight=False, markup=False)
 
     def close(self) -> None:
         self._out.flush()

@@ -6,11 +6,13 @@ import argparse
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from pipeline.config import Config
+from msgspec.structs import replace
+
+from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal, PipelineError
 from pipeline.ports import Reader
 from pipeline.topics import ROLES
@@ -41,7 +43,11 @@ def register(commands: Commands) -> None:
             "foldstream up --broker broker:9092 --ingest ./sessions"
         ),
     )
-    parser.add_argument("--broker", metavar="auto|kafka|memory|HOST:PORT", help="which (auto)")
+    parser.add_argument(
+        "--broker",
+        metavar="auto|kafka|memory|HOST:PORT",
+        help="which (auto; the one of --bootstrap if given)",
+    )
     number(parser, "--port", "of the local Kafka on 127.0.0.1 (19092, or any free one)", "P")
     parser.add_argument("--ingest", metavar="DIR", help="send the session logs below DIR")
     switch(parser, "--demo", "send simulated sessions, and show what comes of them")
@@ -53,8 +59,9 @@ def register(commands: Commands) -> None:
     arguments.topics(parser)
 
 
-def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
+def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     """Broker, topics, worker, ingest; then the report, or until Ctrl-C."""
+    settings = _named(settings, args.effective.origins)
     stop = threading.Event()
     roots = [Path(settings.ingest)] if settings.ingest else []
     paths.existing(roots)
@@ -75,6 +82,26 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
             if not settings.once:
                 _stay(broker, roots, worker, terminal)
     return code
+
+
+def _named(settings: Config, origins: Mapping[str, str]) -> Config:
+    """``--bootstrap`` names the broker too. The stronger source wins: flag, environment, file; in a
+    file, which may hold every key, a default says nothing."""
+
+    def strength(key: str) -> int:
+        origin = origins.get(key, "default")
+        default = getattr(settings, key) == getattr(Config(), key)
+        strengths = {"default": 0, "environment": 2, "flag": 3}
+        return strengths.get(origin, 0 if default else 1)
+
+    if strength("bootstrap") > strength("broker"):
+        return replace(settings, broker=settings.bootstrap)
+    if strength("bootstrap") == strength("broker") > 0 and settings.bootstrap != settings.broker:
+        raise ConfigError(
+            f"--broker {settings.broker} and --bootstrap {settings.bootstrap} are two brokers",
+            "give one of them",
+        )
+    return settings
 
 
 # --- the worker beside us -------------------------------------------------------------------------

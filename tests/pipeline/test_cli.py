@@ -302,6 +302,31 @@ def test_without_java_auto_takes_memory_and_kafka_is_an_error(
     assert "no Java found; install one" in ran.err
 
 
+@pytest.mark.parametrize(
+    ("argv", "environ", "code", "message"),
+    [
+        (["--bootstrap", "127.0.0.1:1"], {}, 1, "no Kafka broker answers at 127.0.0.1:1"),
+        (["--bootstrap", "127.0.0.1:1", "--broker", "memory"], {}, 2, "are two brokers"),
+        ([], {"FOLDSTREAM_BOOTSTRAP": "127.0.0.1:1"}, 1, "answers at 127.0.0.1:1"),
+        (["--broker", "memory"], {"FOLDSTREAM_BOOTSTRAP": "127.0.0.1:1"}, 0, ""),
+        (["--bootstrap", "127.0.0.1:1"], {"FOLDSTREAM_BROKER": "memory"}, 1, "127.0.0.1:1"),
+    ],
+)
+def test_up_takes_the_broker_that_bootstrap_names(
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    argv: list[str],
+    environ: dict[str, str],
+    code: int,
+    message: str,
+) -> None:
+    for name, value in environ.items():
+        monkeypatch.setenv(name, value)
+    ran = run(capsys, "up", "--once", *argv, *NOWHERE[2:])
+    assert ran.code == code
+    assert message in ran.err
+
+
 def test_the_demo_proves_itself_and_ends(
     capsys: pytest.CaptureFixture[str], log: Path, tmp_path: Path
 ) -> None:
@@ -335,11 +360,13 @@ def test_up_ingests_a_folder_of_plain_logs(
 # --- as a process ---------------------------------------------------------------------------------
 
 
-def process(*argv: object, stdin: Any = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
+def process(
+    *argv: object, stdin: Any = subprocess.DEVNULL, stdout: int = subprocess.PIPE
+) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "pipeline.cli", *map(str, argv)]
     environ = {**os.environ, "PYTHONPATH": str(Path(cli.__file__).parents[1])}
     pipe = subprocess.PIPE
-    return subprocess.Popen(command, env=environ, stdin=stdin, stdout=pipe, stderr=pipe)
+    return subprocess.Popen(command, env=environ, stdin=stdin, stdout=stdout, stderr=pipe)
 
 
 def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
@@ -352,6 +379,19 @@ def test_a_reader_that_has_enough_is_no_error(tmp_path: Path) -> None:
         child.stdout.close()
         assert child.stderr.read() == b""
         assert child.wait() == 0
+
+
+@pytest.mark.parametrize("command", ["show", "surface", "pages", "fold", "help"])
+def test_a_pipe_that_is_closed_is_success(tmp_path: Path, command: str) -> None:
+    path = tmp_path / "big.jsonl"
+    path.write_bytes(b"".join(USER % (n, n, b"x" * 50) for n in range(500)))
+    argv = ["fold", "--help"] if command == "help" else [command, path]
+    reading, writing = os.pipe()
+    os.close(reading)
+    with process(*argv, stdout=writing) as child:
+        os.close(writing)
+        _, err = child.communicate()
+    assert (child.returncode, b"Broken" in err, b"Traceback" in err) == (0, False, False)
 
 
 def test_standard_input_is_folded(log: Path) -> None:

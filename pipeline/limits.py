@@ -94,6 +94,9 @@ DELIVERY_TIMEOUT_MS: Final = 8_000
 #: ``committed()`` waits while a transaction with offsets is open on the group, at most its timeout.
 COMMITTED_TIMEOUT_S: Final = 15.0
 
+#: A group's coordinator is elected anew, or made with the first group of a new broker.
+COORDINATOR_S: Final = 30.0
+
 #: A member that sends no heartbeat loses its partitions after this.
 SESSION_TIMEOUT_MS: Final = 10_000
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -20,6 +21,8 @@ from pipeline.errors import Fatal, Fenced, PipelineError, Poison, Retriable
 from .headers import tolerate_header_names
 
 T = TypeVar("T")
+
+PAUSE_S = 0.1  #: between two tries of an admin's request
 
 #: What the worker's correctness rests on, and what its own settings say.
 RESERVED = frozenset(
@@ -101,6 +104,19 @@ def bounded(what: str, seconds: float, call: Callable[[], T]) -> T:
     if not outcome:
         raise Retriable(f"{what} did not return within {seconds:g} s")
     return outcome[0]
+
+
+def patiently(seconds: float, call: Callable[[], T]) -> T:
+    """``call()``, again for so long as it meets what passes by itself: a topic or a coordinator
+    that has just been made, moved, or is loading. Then kafka-python's error."""
+    until = time.monotonic() + seconds
+    while True:
+        try:
+            return call()
+        except raised.RetriableError:
+            if time.monotonic() >= until:
+                raise
+            time.sleep(PAUSE_S)
 
 
 @contextmanager

@@ -25,11 +25,13 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.topics import ROLES, Names
 
-from .client import CALL_SETTINGS, Cluster
+from .client import CALL_SETTINGS, Cluster, patiently
 
 log = logging.getLogger(__name__)
 
-MARKERS_S = 5.0  #: within the time of one call
+#: Both within the time of one call.
+MARKERS_S = 3.0
+PATIENCE_S = 3.0
 
 
 class Ours(Struct, frozen=True):
@@ -46,7 +48,7 @@ def end_orphans(cluster: Cluster, producer: Any, ours: Ours) -> None:
     Raises kafka-python's errors, and `Retriable` if something stays open."""
     settings = cluster.settings(KafkaAdminClient, CALL_SETTINGS)
     with closing(KafkaAdminClient(**settings)) as admin:
-        found = orphans(admin, ours)
+        found = patiently(PATIENCE_S, lambda: orphans(admin, ours))
         _abort(producer, ours, found)
         if not found:
             return
@@ -57,7 +59,7 @@ def end_orphans(cluster: Cluster, producer: Any, ours: Ours) -> None:
 def _await_end(admin: Any, ours: Ours) -> None:
     """The markers are written after the abort was answered."""
     until = time.monotonic() + MARKERS_S
-    while left := orphans(admin, ours):
+    while left := patiently(PATIENCE_S, lambda: orphans(admin, ours)):
         if time.monotonic() > until:
             raise Retriable(
                 f"a lost transaction is still open on {_told(left)}",

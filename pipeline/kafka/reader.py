@@ -15,7 +15,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import COMMON, Cluster, by_remedy, new_consumer
+from .client import COMMON, Cluster, by_remedy, new_consumer, patiently
 from .source import in_record
 
 POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
@@ -85,7 +85,10 @@ class KafkaReader:
         with by_remedy(f"reading the offsets of group {group}"):
             admin = KafkaAdminClient(**self._cluster.settings(KafkaAdminClient, {}))
             try:
-                offsets = admin.list_group_offsets({group: None}).get(group, {})
+                # On a fresh broker the coordinator's own topic is made by the first who asks.
+                offsets = patiently(
+                    limits.COORDINATOR_S, lambda: admin.list_group_offsets({group: None})
+                ).get(group, {})
             finally:
                 admin.close()
         return {

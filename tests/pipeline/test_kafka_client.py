@@ -12,12 +12,15 @@ from typing import Any, ClassVar
 
 import kafka.producer.kafka as producer_module
 import pytest
+from kafka import TopicPartition
 from kafka import errors as raised
-from kafka.structs import ConsumerGroupMetadata
+from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Poison, Retriable
+from pipeline.kafka import reader as reader_module
 from pipeline.kafka import sink as sink_module
-from pipeline.kafka.client import Cluster, bounded, translated
+from pipeline.kafka.client import Cluster, bounded, patiently, translated
+from pipeline.kafka.reader import KafkaReader
 from pipeline.kafka.sink import KafkaSink, KafkaTransaction, SinkSettings
 from pipeline.ports import Member, OutRecord
 from pipeline.topics import Names
@@ -241,6 +244,50 @@ def test_the_producers_log_is_restored(produced: list[Producer]) -> None:
     producer_module.log = None  # what a garbage-collected producer leaves, in effect
     sink.begin()
     assert isinstance(producer_module.log, logging.Logger)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        raised.CoordinatorLoadInProgressError(),
+        raised.CoordinatorNotAvailableError(),
+        raised.NotCoordinatorError(),
+        raised.NotLeaderForPartitionError(),
+    ],
+)
+def test_what_passes_by_itself_is_waited_out(
+    monkeypatch: pytest.MonkeyPatch, error: raised.KafkaError
+) -> None:
+    """As a group's offsets are read on a broker that has just started."""
+    answers: list[Any] = [
+        error,
+        error,
+        {"app": {TopicPartition("e", 2): OffsetAndMetadata(7, "", -1)}},
+    ]
+
+    class Admin:
+        DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {}
+
+        def __init__(self, **_: Any) -> None:
+            pass
+
+        def list_group_offsets(self, groups: Any) -> Any:
+            answer = answers.pop(0)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(reader_module, "KafkaAdminClient", Admin)
+    assert KafkaReader(Cluster("b:1")).committed("app", "e") == {2: 7}
+    assert answers == []
+
+
+def test_it_is_not_waited_for_ever() -> None:
+    with pytest.raises(raised.NotCoordinatorError):
+        patiently(0.2, throws(raised.NotCoordinatorError()))
 
 
 def test_bounded_hands_over_results_and_errors() -> None:

@@ -71,12 +71,15 @@ class Folding:
         self._window = None if window.whole else window
         self._strict = strict
         self._index = index
+        self._lines = 0
+        self._hidden = False  # an event stands outside of the window
 
     def take(self, number: int, line: Line) -> bool:
         """Fold one line; False when a strict run ends here."""
         if self._window is not None:
             kept = self._window.clip(line)
             if kept is None:
+                self._hidden = self._hidden or type(line) is Event
                 return True
             line = kept
         session, out = self.session, self.out
@@ -102,6 +105,7 @@ class Folding:
         """Fold a file's lines; ``damage`` is what its reader adds to while they are read."""
         reported = 0
         for number, line in read_lines(lines):
+            self._lines = number
             if self._strict and len(damage) > reported:
                 self._damaged(damage[reported:])
                 reported = len(damage)
@@ -130,9 +134,16 @@ class Folding:
         return self.session.order.start
 
     @property
-    def unreadable(self) -> bool:
-        """Nothing of the file could be used."""
-        return bool(self.faults) and self.first is None and self.header is None
+    def trouble(self) -> str | None:
+        """Why nothing of the file could be used, in one line; None if something was."""
+        if self.header is not None or self.events or self._hidden:
+            return None
+        if self.faults:
+            fault = self.faults[0]
+            if fault.line == 0:
+                return fault.message
+            return f"line {fault.line}: {fault.message}; is this a session log?"
+        return None if self._lines else "empty: there is no whole line in it"
 
     def view(self) -> SurfaceView:
         view = SurfaceView()

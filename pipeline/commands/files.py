@@ -18,6 +18,8 @@ from . import paths
 from .arguments import DONE, REFUSED, USAGE, Commands, command, json_output, number, switch
 from .terminal import Terminal
 
+SHOWN_FAULTS = 20  #: of a file; --json has all
+
 
 def register(commands: Commands) -> None:
     parser = command(
@@ -68,17 +70,17 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     gc.disable()  # what a fold makes lives until it is printed: nothing to collect in between
     for path in args.paths:
         folding = fold_log(paths.log_file(path), window, strict=settings.strict)
-        document = folding.document(str(path))
+        document, trouble = folding.document(str(path)), folding.trouble
         refused += bool(document.faults)
-        unreadable += folding.unreadable
+        unreadable += trouble is not None
         if settings.json:
             terminal.data(msgspec.json.encode(document))
-        else:
+        elif trouble is None:
             terminal.text(_summary(document))
-        for note in folding.notes:
+        for note in folding.notes if trouble is None else ():
             terminal.say(f"note: {path}: {note}")
-        if folding.unreadable:
-            terminal.say(f"foldstream fold: {paths.trouble(path, document.faults[0].message)}")
+        if trouble is not None:
+            terminal.say(f"foldstream fold: {paths.trouble(path, trouble)}")
         del folding, document
         gc.collect()
     strictly_refused = settings.strict and refused
@@ -89,8 +91,8 @@ def pages(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int
     """A line per page, newest first."""
     index = LogIndex()
     folding = fold_log(paths.log_file(args.path), index=index)
-    if folding.unreadable:
-        terminal.say(f"foldstream pages: {paths.trouble(args.path, folding.faults[0].message)}")
+    if (trouble := folding.trouble) is not None:
+        terminal.say(f"foldstream pages: {paths.trouble(args.path, trouble)}")
         return REFUSED
     for page in events_pages(index, settings.before, settings.max_messages):
         if settings.json:
@@ -124,6 +126,8 @@ def _summary(document: Document) -> str:
         lines.append(f"  quality: {facts}")
     lines += [
         f"  line {fault.line}: {fault.reason}: {visible_line(fault.message)}"
-        for fault in document.faults
+        for fault in document.faults[:SHOWN_FAULTS]
     ]
+    if (more := len(document.faults) - SHOWN_FAULTS) > 0:
+        lines.append(f"  … and {more} more (--json has them all)")
     return "\n".join(lines)

@@ -61,7 +61,9 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.data(msgspec.json.encode(counts))
     else:
         terminal.text(told(counts))
-    return REFUSED if counts.sessions == counts.unreadable else DONE
+    if not counts.sessions:
+        terminal.say("foldstream ingest: no session log found: .jsonl or .jsonl.zstd files")
+    return code(counts)
 
 
 def send(
@@ -89,6 +91,11 @@ def send(
         if follow is None:
             return ingest.once(roots)
         return ingest.follow(roots, SystemClock(), follow)
+
+
+def code(counts: Progress) -> int:
+    """3 when nothing could be read."""
+    return REFUSED if counts.sessions == counts.unreadable else DONE
 
 
 def _lines(step: Step) -> Callable[[Progress], None]:

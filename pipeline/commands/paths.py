@@ -47,6 +47,17 @@ def existing(roots: Iterable[Path]) -> None:
             raise Fatal(f"{root}: no such file or folder", "name a folder with session logs")
 
 
+def holding_logs(roots: Iterable[Path]) -> None:
+    """`Fatal` on a root in which no log is, not even one that cannot be read."""
+    for root in roots:
+        found = scan(root)
+        if not found.sessions and not any(p.code == "unreadable" for p in found.problems):
+            raise Fatal(
+                f"{root}: no session log in it",
+                "name a folder with .jsonl or .jsonl.zstd files, or a harness's sessions",
+            )
+
+
 def trouble(path: Path, message: str) -> str:
     """What is wrong with a file, its name in front once."""
     return message if message.startswith(str(path)) else f"{path}: {message}"

@@ -116,8 +116,8 @@ def _find(settings: Config, what: str, terminal: Terminal, high: int | None = No
         return Shown(found.rows, found.surface)
     path = Path(what)
     folding = fold_log(paths.log_file(path), Window(high=high))
-    if folding.unreadable:
-        terminal.say(f"foldstream: {paths.trouble(path, folding.faults[0].message)}")
+    if (trouble := folding.trouble) is not None:
+        terminal.say(f"foldstream: {paths.trouble(path, trouble)}")
         return None
     if folding.faults:
         terminal.say(f"{len(folding.faults)} lines were refused (`foldstream fold` names them)")

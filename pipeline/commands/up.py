@@ -65,6 +65,7 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     stop = threading.Event()
     roots = [Path(settings.ingest)] if settings.ingest else []
     paths.existing(roots)
+    paths.holding_logs(roots)
     with (
         tempfile.TemporaryDirectory(prefix="foldstream-demo-") as folder,
         brokers.local(settings, terminal.say) as broker,
@@ -74,11 +75,13 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         broker.create_topics(terminal.say)
         if settings.demo:
             roots.append(demo.make(settings, Path(folder), terminal))
+        code = DONE
         with _worker(broker, stop, terminal) as worker:
             if roots:
-                terminal.text(ingesting.told(ingesting.send(broker, roots, terminal)))
+                counts = ingesting.send(broker, roots, terminal)
+                terminal.text(ingesting.told(counts))
                 _caught_up(broker, worker, terminal)
-            code = _report(broker, settings, terminal) if roots else DONE
+                code = _report(broker, settings, terminal) or ingesting.code(counts)
             if not settings.once:
                 _stay(broker, roots, worker, terminal)
     return code

@@ -143,6 +143,47 @@ def test_fold_of_nothing_readable_is_exit_3(capsys: pytest.CaptureFixture[str]) 
     assert ran.err.count("\n") == 1
 
 
+@pytest.mark.parametrize("command", ["fold", "show", "surface", "pages"])
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "empty: there is no whole line in it"),
+        (b"hello\nworld\n", "line 1: Expecting value at character 0; is this a session log?"),
+        (b"\xff\x80\n" * 99, "is this a session log?"),
+        (b'{"a":1}\n', "line 1: type is no non-empty string; is this a session log?"),
+        (b'{"type":"sess', "empty: "),
+        (None, "No such file or directory"),
+    ],
+)
+def test_what_is_no_log_is_exit_3_and_one_line(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, command: str, data: bytes | None, why: str
+) -> None:
+    path = tmp_path / "what.jsonl"
+    if data is not None:
+        path.write_bytes(data)
+    ran = run(capsys, command, path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (3, "", 1)
+    assert f"{path}: " in ran.err
+    assert why in ran.err
+
+
+def test_a_device_is_empty_and_seqs_that_are_not_there_are_no_trouble(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    assert run(capsys, "fold", "/dev/null").code == 3
+    log.write_bytes(log.read_bytes() + b"{oops\n" + USER % (3, 3, b"x"))
+    assert run(capsys, "fold", log, "--from-seq", 100).code == 0
+
+
+def test_faults_beyond_the_first_twenty_are_counted(
+    capsys: pytest.CaptureFixture[str], log: Path
+) -> None:
+    log.write_bytes(log.read_bytes() + b"{oops\n" * 25 + USER % (3, 3, b"x"))
+    ran = run(capsys, "fold", log)
+    assert ran.out.count(": not-json: ") == 20
+    assert ran.out.endswith("  … and 5 more (--json has them all)\n")
+
+
 def test_strict_refusals_are_exit_3_and_others_are_not(
     capsys: pytest.CaptureFixture[str], log: Path
 ) -> None:
@@ -340,6 +381,20 @@ def test_the_demo_proves_itself_and_ends(
     assert "what the model is sent" in ran.out
     assert ran.out.splitlines()[-1].startswith("verify: ok (9 sessions")
     assert "ingest: " in ran.err
+
+
+def test_up_says_what_it_expected_where_there_is_no_log(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    ran = run(capsys, "up", "--broker", "memory", "--once", "--ingest", tmp_path)
+    assert (ran.code, ran.out, ran.err.count("\n")) == (1, "", 1)
+    assert "no session log in it; name a folder with .jsonl" in ran.err
+    (tmp_path / "folder.jsonl").mkdir()
+    (tmp_path / "gone.jsonl").symlink_to(tmp_path / "nowhere")
+    ran = run(capsys, "up", "--broker", "memory", "--once", "--ingest", tmp_path)
+    assert ran.code == 3
+    assert "1 unreadable files" in ran.out
 
 
 def test_up_ingests_a_folder_of_plain_logs(

@@ -66,7 +66,7 @@ def render_row(row: TranscriptRow) -> RenderableType:
     if row.visibility == "auxiliary":
         style = "dim"
     heading = Text(visible_line(title), style)
-    heading.append(f"  #{row.anchor_seq}{_clock(row.time)}", "dim")
+    heading.append(f"  #{row.anchor_seq}{clock(row.time)}", "dim")
     return _block(heading, body)
 
 
@@ -244,7 +244,7 @@ def _json(value: Raw) -> Any:
         return None
 
 
-def _clock(time: int | None) -> str:
+def clock(time: int | None) -> str:
     """Epoch milliseconds as UTC; nothing for a time that a log does not have or no clock shows."""
     if not time:
         return ""

@@ -18,7 +18,7 @@ from pipeline.plain import visible_line
 from pipeline.reading import Window
 from pipeline.surfaces import SurfaceView
 
-from . import brokers, paths
+from . import brokers, listing, paths
 from .arguments import DONE, REFUSED, Commands, command, json_output, number, switch, topics
 from .terminal import Terminal
 
@@ -30,16 +30,17 @@ def register(commands: Commands) -> None:
         commands,
         "show",
         show,
-        "print a session's transcript",
-        about=WHERE,
+        "print a session's transcript, or list the sessions",
+        about=f"{WHERE}\nWithout either: the sessions on the topics, the newest first.",
         example=(
+            "foldstream show                         which sessions there are\n"
             "foldstream show session.v4.jsonl | less -R\n"
             "foldstream show sim-00000007 --bootstrap broker:9092 --auxiliary"
         ),
     )
-    parser.add_argument("session", metavar="SESSION|PATH")
+    parser.add_argument("session", nargs="?", metavar="SESSION|PATH")
     switch(parser, "--auxiliary", "show auxiliary rows too: turns, system messages, gaps …")
-    json_output(parser, "each row")
+    json_output(parser, "each row, or each session")
     topics(parser)
     parser = command(
         commands,
@@ -64,7 +65,9 @@ class Shown(Struct, frozen=True):
 
 
 def show(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
-    """The rows in their order."""
+    """The rows in their order; of no session the list of all."""
+    if args.session is None:
+        return listing.show_all(settings, terminal)
     from pipeline import render  # noqa: PLC0415 - rich takes a tenth of a second to import
 
     found = _find(settings, args.session, terminal)
@@ -111,7 +114,7 @@ def _find(settings: Config, what: str, terminal: Terminal, high: int | None = No
         if found is None:
             raise Fatal(
                 f"session {visible_line(what)!r} is not on the topics of {settings.bootstrap}",
-                "ingest it, or name its file",
+                "`foldstream show` lists those that are; or name its file",
             )
         return Shown(found.rows, found.surface)
     path = Path(what)

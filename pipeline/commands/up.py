@@ -18,7 +18,7 @@ from pipeline.ports import Reader
 from pipeline.topics import ROLES
 from pipeline.wiring import Running, build
 
-from . import arguments, brokers, checking, demo, ingesting, paths
+from . import arguments, brokers, checking, demo, ingesting, listing, paths
 from .arguments import DONE, FAILED, Commands, command, number, switch
 from .terminal import Terminal
 from .workers import restoring, stopping, worker_settings
@@ -180,7 +180,11 @@ def _stay(broker: brokers.Broker, roots: list[Path], worker: _Worker, terminal: 
     """Until Ctrl-C, sending what is added below the roots."""
     with stopping(worker.stop, terminal):
         if isinstance(broker.at, str):
-            terminal.text(f"look at it: foldstream show SESSION --bootstrap {broker.at}")
+            reader = broker.reader()
+            try:
+                terminal.text(f"look at it: {listing.hint(reader, broker.settings, broker.at)}")
+            finally:
+                reader.close()
         terminal.text("Ctrl-C stops all")
         terminal.close()
         if roots:

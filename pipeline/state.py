@@ -16,6 +16,7 @@ from schemas import snapshot
 from . import limits
 from .errors import Fatal
 from .ports import InRecord, Segment, StateStore
+from .topics import FOLD_ANEW
 
 SEPARATOR = "\x1f"
 
@@ -71,9 +72,7 @@ class States:
         try:
             return snapshot.load(session, segments)
         except snapshot.SnapshotError as error:
-            raise Fatal(
-                str(error), "delete the state topic and the group's offsets to fold all anew"
-            ) from error
+            raise Fatal(str(error), FOLD_ANEW) from error
 
     def merge(
         self, partition: int, staged: Mapping[str, Session], saved: Iterable[Segment]

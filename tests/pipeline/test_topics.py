@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.errors import Fatal
-from pipeline.topics import ROLES, Found, Names, differences, require, specs
+from pipeline.topics import FOLD_ANEW, ROLES, Found, Names, differences, require, specs
 
 NAMES = Names("s.", "app")
 
@@ -61,8 +61,27 @@ def test_what_is_missing_comes_first_and_is_named() -> None:
     first, second = differences(specs(NAMES), topics)
     assert (first.topic, first.what) == ("app.state", "is missing")
     assert second.topic == "s.surface"
-    with pytest.raises(Fatal, match=r"app\.state is missing; run `foldstream topics create`"):
+    with pytest.raises(Fatal, match=r"app\.state is missing; if nothing has been folded yet, run"):
         require(NAMES, topics)
+
+
+@pytest.mark.parametrize("role", ["surface", "transcript", "overview", "deadletter", "state"])
+def test_an_output_is_never_said_to_come_back_by_itself(role: str) -> None:
+    """Workers go on from the committed offsets: what they wrote before stays away."""
+    others = {name: topic for name, topic in found().items() if name != NAMES.of(role)}
+    (difference,) = differences(specs(NAMES), others)
+    assert "delete the consumer group" in difference.fix
+    assert "all of them" in difference.fix
+
+
+def test_what_can_just_be_created_is() -> None:
+    only = {"s.events": found()["s.events"]}
+    del (topics := found())["s.partials"]
+    create = "run `foldstream topics create`"
+    assert {d.fix for d in differences(specs(NAMES), {})} == {create}
+    assert [d.fix for d in differences(specs(NAMES), topics)] == [create]
+    assert require(NAMES, found()) == 6
+    assert all(create in d.fix for d in differences(specs(NAMES), only))
 
 
 def test_a_wrong_setting_is_said_exactly_and_does_not_stop_a_worker() -> None:
@@ -80,8 +99,8 @@ def test_a_wrong_setting_is_said_exactly_and_does_not_stop_a_worker() -> None:
     ("role", "has", "fix"),
     [
         ("transcript", 3, "kafka-topics --alter --topic s.transcript --partitions 6"),
-        ("surface", 9, "delete s.surface and run"),
-        ("state", 7, "delete app.state and run"),
+        ("surface", 9, FOLD_ANEW),
+        ("state", 7, FOLD_ANEW),
     ],
 )
 def test_a_worker_refuses_other_partition_counts(role: str, has: int, fix: str) -> None:

@@ -17,10 +17,11 @@ from msgspec import Struct
 
 from . import limits
 from .commit import Folded, deliver
-from .errors import Fenced, Retriable
+from .errors import Fatal, Fenced, Retriable
 from .ports import Clock, InRecord, Polled, Reader, Sink, Source
 from .retry import Budget, SystemClock
 from .state import States
+from .topics import FOLD_ANEW, Names
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +55,7 @@ class Ends(Struct, frozen=True):
     source: Source
     sink: Sink
     reader: Reader
-    state_topic: str
+    names: Names
 
 
 class Worker:
@@ -81,6 +82,7 @@ class Worker:
         self._held: dict[int, int | None] = {}
         self._awaiting: set[int] = set()
         self._pending: Folded | None = None
+        self._others: dict[int, int | None] = {}
 
     def run(self, offer: Callable[[Polled], None]) -> None:
         """Until ``stop`` is set, or everything is read with ``stop_at_end``. `Fatal` (and
@@ -119,7 +121,31 @@ class Worker:
         if polled.records:
             offer(polled)
             self._budget.succeeded()
-        return self._stop_at_end and not self._awaiting and self._ends.source.behind() == 0
+        return self._stop_at_end and self._all_is_folded()
+
+    def _all_is_folded(self) -> bool:
+        """On the whole topic, by this worker and its group."""
+        return not self._awaiting and self._ends.source.behind() == 0 and self._others_have_folded()
+
+    def _others_have_folded(self) -> bool:
+        """What is not ours is read up to its committed offset: another worker's, or not dealt out
+        yet. Beyond it may stand transaction markers, which no record tells from lines left: looked
+        into only once the offsets have come to rest."""
+        topic, reader = self._ends.names.of("events"), self._ends.reader
+        others = sorted(set(range(reader.partitions(topic))) - self._held.keys())
+        try:
+            committed = self._ends.source.committed(others)
+        except Retriable:  # a transaction of theirs is open
+            return False
+        before, self._others = self._others, committed
+        left = [p for p in others if reader.bounds(topic, p)[1] > (committed[p] or 0)]
+        return not left or (
+            committed == before
+            and not any(self._any_record(topic, p, committed[p] or 0) for p in left)
+        )
+
+    def _any_record(self, topic: str, partition: int, start: int = 0) -> bool:
+        return any(True for _ in self._ends.reader.read(topic, partition, start))
 
     # --- partitions come and go -------------------------------------------------------------------
 
@@ -137,17 +163,25 @@ class Worker:
             return
         committed = self._ends.source.committed(sorted(self._awaiting))
         for partition, offset in committed.items():
-            self._restore(partition)
+            self._restore(partition, offset)
             self._held[partition] = offset
             self._ends.source.start(partition, offset)
             self._awaiting.discard(partition)
 
-    def _restore(self, partition: int) -> None:
+    def _restore(self, partition: int, offset: int | None) -> None:
+        """`Fatal` if there are no states for what is folded below ``offset``."""
         sessions = self._states.restore(partition, self._records(partition))
+        overview, state = (self._ends.names.of(role) for role in ("overview", "state"))
+        if offset and not sessions and self._any_record(overview, partition):
+            raise Fatal(
+                f"partition {partition} is folded up to offset {offset}, yet the states of its "
+                f"sessions are gone from {state}",
+                FOLD_ANEW,
+            )
         log.info("partition %d: %d sessions restored", partition, sessions)
 
     def _records(self, partition: int) -> Iterator[InRecord]:
-        topic, reader = self._ends.state_topic, self._ends.reader
+        topic, reader = self._ends.names.of("state"), self._ends.reader
         first, end = reader.bounds(topic, partition)
         self._progress(partition, 0, end - first)
         for done, record in enumerate(reader.read(topic, partition, first, end), 1):
@@ -190,12 +224,12 @@ class Worker:
         pending = self._pending
         for partition, offset in self._ends.source.committed(sorted(self._held)).items():
             if self._held[partition] == VOID:
-                self._restore(partition)
+                self._restore(partition, offset)
             elif pending and offset is not None and pending.nexts.get(partition) == offset:
                 result = pending.results[partition]
                 self._states.merge(partition, result.states, result.segments)
             elif offset != self._held[partition]:
-                self._restore(partition)
+                self._restore(partition, offset)
             self._held[partition] = offset
             self._ends.source.start(partition, offset)
         self._pending = None

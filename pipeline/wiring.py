@@ -166,7 +166,7 @@ def _ends(settings: WorkerSettings) -> Ends:
             ),
             sink=MemorySink(broker, names, settings.transactional_id),
             reader=MemoryReader(broker),
-            state_topic=names.of("state"),
+            names=names,
         )
     from .kafka.client import Cluster  # noqa: PLC0415 - 0.2 s that memory need not pay
     from .kafka.ends import kafka_ends  # noqa: PLC0415

@@ -27,5 +27,5 @@ def kafka_ends(
         ),
         sink=KafkaSink(cluster, SinkSettings(names, transactional_id, dead)),
         reader=KafkaReader(cluster),
-        state_topic=names.of("state"),
+        names=names,
     )

@@ -199,11 +199,74 @@ def test_two_workers_share_and_hand_over_partitions(world: World) -> None:
     assert verdict.behind == 0
 
 
+def test_a_worker_that_was_dealt_nothing_waits_for_the_others(world: World) -> None:
+    """All is read is said of the topic: of three members none has folded what it was given."""
+    idle = [world.source() for _ in range(3)]
+    for source in idle:
+        assert source.poll(0).assigned
+    fourth = world.worker()
+    thread = threading.Thread(target=fourth.run)
+    thread.start()
+    thread.join(1)
+    assert thread.is_alive()
+    for source in idle:
+        source.close()
+    thread.join(30)
+    assert not thread.is_alive()
+    assert fourth.totals["records"] == len(LINES) + 2
+    assert world.verify().behind == 0
+
+
+def test_what_others_have_committed_is_folded_whatever_follows_it(world: World) -> None:
+    """Markers and aborted records stand above the last committed offset and bring nothing."""
+    world.run()
+    events = world.names.of("events")
+    txn = world.broker.begin("ingest", world.broker.init_producer("ingest"))
+    world.broker.append(events, 1, b"s", b"{}", txn=txn)
+    world.broker.abort(txn)
+    idle = [world.source() for _ in range(3)]
+    for source in idle:
+        source.poll(0)
+    assert world.run().totals["records"] == 0
+
+
+@pytest.mark.parametrize("when", ["taken over", "settled after a fence"])
+def test_states_that_are_gone_are_not_folded_on_from(world: World, when: str) -> None:
+    world.run()
+    world.feed(LINES[:40], epoch=1)
+
+    def lose() -> None:
+        world.broker._topics[world.names.of("state")] = [[] for _ in range(world.partitions)]
+
+    class Lost(TroubledSink):
+        def begin(self) -> Transaction:
+            lose()
+            return super().begin()
+
+    fenced = Trouble("begin", "before", Fenced("a newer one"))
+    if when == "taken over":
+        lose()
+    surface = world.read("surface")
+    with pytest.raises(Fatal, match=r"folded up to offset \d+, yet the states .* are gone from"):
+        world.run(sink=Lost(world.sink(), fenced))
+    assert world.read("surface") == surface
+
+
+def test_no_states_are_missed_where_nothing_was_ever_folded_well() -> None:
+    world = World()
+    world.append(b"s", b"{broken")
+    world.run()
+    world.append(b"s", b"{broken too")
+    world.run()
+    assert world.verify().ok
+    assert world.verify().dead_letters == 2
+
+
 def test_progress_is_told_for_each_restored_partition(world: World) -> None:
     world.run()
     told: list[tuple[int, int, int]] = []
     states = States(MemoryStore())
-    ends = Ends(world.source(), world.sink(), MemoryReader(world.broker), world.names.of("state"))
+    ends = Ends(world.source(), world.sink(), MemoryReader(world.broker), world.names)
     worker = Worker(
         ends,
         states,

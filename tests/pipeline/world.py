@@ -173,7 +173,7 @@ class World:
             source or self.source(batch),
             sink or self.sink(instance),
             reader or MemoryReader(self.broker),
-            self.names.of("state"),
+            self.names,
         )
         worker = Worker(
             ends, states, stop=stop or threading.Event(), stop_at_end=True, clock=self.clock

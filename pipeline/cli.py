@@ -13,6 +13,7 @@ import os
 import signal
 import sys
 import threading
+from importlib import metadata
 from types import FrameType
 from typing import Any
 
@@ -103,11 +104,24 @@ def parser(command: str | None = None) -> argparse.ArgumentParser:
         epilog=EXAMPLE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    top.add_argument("--version", action=_Version, nargs=0, help="print the version")
     commands = top.add_subparsers(metavar="COMMAND", required=True, dest="command")
     wanted = [MODULES[command]] if command in MODULES else dict.fromkeys(MODULES.values())
     for module in wanted:
         importlib.import_module(f"pipeline.commands.{module}").register(commands)
     return top
+
+
+class _Version(argparse.Action):
+    """Prints the version of what is installed, looked up only when it is asked for."""
+
+    def __call__(self, top: argparse.ArgumentParser, *_: object) -> None:
+        try:
+            version = metadata.version("foldstream")
+        except metadata.PackageNotFoundError:  # run from its sources
+            version = "(not installed)"
+        print(f"foldstream {version}")
+        top.exit(DONE)
 
 
 def _terminable() -> None:

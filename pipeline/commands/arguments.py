@@ -7,7 +7,9 @@ flag that was not given leaves the word to the environment and the file.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+import difflib
+import re
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -27,10 +29,32 @@ DONE, FAILED, USAGE, REFUSED = 0, 1, 2, 3
 
 
 class CommandParser(argparse.ArgumentParser):
-    """A parser whose usage errors are one line and say where help is."""
+    """A parser whose usage errors are one line, say where help is, and guess what was meant."""
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """What is not known is an error here, where the command's own options are known."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            near = _near(unknown[0].partition("=")[0], self._option_string_actions)
+            self.error(f"unrecognized arguments: {' '.join(unknown)}{near}")
+        return found, unknown
 
     def error(self, message: str) -> None:  # type: ignore[override]
+        wrong = _CHOICE.search(message)
+        if wrong is not None:
+            message = message[: wrong.end(1) + 1]
+            message += _near(wrong[1], re.findall(r"[\w-]+", wrong[2])) or f"; one of {wrong[2]}"
         self.exit(USAGE, f"{self.prog}: {message} (`{self.prog} --help` shows how)\n")
+
+
+_CHOICE = re.compile(r"invalid choice: '(.*)' \(choose from (.*)\)")
+
+
+def _near(word: str, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(known), 1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def command(

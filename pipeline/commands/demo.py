@@ -33,6 +33,8 @@ def make(settings: Config, folder: Path, terminal: Terminal) -> Path:
         last = max(at for at, line in enumerate(lines) if _TURN_END in line)
         lines.insert(last, bad)  # before a turn's end: after it, it would pass for a torn tail
         path.write_bytes(b"\n".join(lines))
+    damaged = min(len(_BAD), len(whole))
+    terminal.say(f"{damaged} of the sessions were damaged on purpose, by a bad line each")
     return folder
 
 

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import msgspec
 
 from pipeline.config import Config
-from pipeline.ingest import Ingest, Progress
+from pipeline.ingest import Already, Ingest, Progress
+from pipeline.lines import LineSink
 from pipeline.resume import already_in
 from pipeline.retry import SystemClock
 
@@ -18,6 +21,9 @@ from . import arguments, brokers, paths
 from .arguments import DONE, REFUSED, Commands, command, json_output, number, switch
 from .terminal import Step, Terminal
 from .workers import stopping
+
+Known: TypeAlias = Callable[[str], Already | None]
+"""What the events topic has of a session."""
 
 
 def register(commands: Commands) -> None:
@@ -52,11 +58,12 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     stop = threading.Event()
     with brokers.reader(settings, "events", "deadletter"):
         pass  # a broker that answers, and its topics
-    if settings.follow:
-        with stopping(stop, terminal):
-            counts = send(broker, args.roots, terminal, follow=stop.is_set)
-    else:
-        counts = send(broker, args.roots, terminal)
+    with opened(broker, terminal) as sending:
+        if settings.follow:
+            with stopping(stop, terminal), sending.told():
+                counts = sending.ingest.follow(args.roots, SystemClock(), stop.is_set)
+        else:
+            counts = sending.once(args.roots)
     if settings.json:
         terminal.data(msgspec.json.encode(counts))
     else:
@@ -66,40 +73,56 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     return code(counts)
 
 
-def send(
-    broker: brokers.Broker,
-    roots: Sequence[Path],
-    terminal: Terminal,
-    follow: Callable[[], bool] | None = None,
-) -> Progress:
-    """What is new below the roots, with progress; with ``follow`` until that says stop."""
+class Sending:
+    """One ingest over a broker: what it said and sent once, it does not say or send again."""
+
+    def __init__(
+        self, broker: brokers.Broker, sink: LineSink, known: Known, terminal: Terminal
+    ) -> None:
+        self._terminal = terminal
+        self._step: Step | None = None
+        self.ingest = Ingest(
+            sink,
+            broker.names.of("events"),
+            known,
+            progress=self._shown,
+            note=lambda text: terminal.say(f"note: {text}"),
+            max_line_bytes=broker.settings.max_line_bytes,
+            max_record_bytes=broker.max_record_bytes(),
+        )
+
+    def once(self, roots: Sequence[Path]) -> Progress:
+        """What is new below the roots, with progress."""
+        with self.told():
+            return self.ingest.once(roots)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """With progress while the block runs."""
+        with self._terminal.progress("ingest", "lines") as self._step:
+            yield
+        self._step = None
+
+    def _shown(self, counts: Progress) -> None:
+        if self._step is not None:
+            self._step(counts.sent)
+
+
+@contextmanager
+def opened(broker: brokers.Broker, terminal: Terminal) -> Iterator[Sending]:
+    """What sends logs to the broker, for as long as the block runs."""
     reader = broker.reader()
     try:
         known = already_in(reader, broker.names.of("events"))
     finally:
         reader.close()
-    with broker.line_sink() as sink, terminal.progress("ingest", "lines") as step:
-        ingest = Ingest(
-            sink,
-            broker.names.of("events"),
-            known.get,
-            progress=_lines(step),
-            note=lambda text: terminal.say(f"note: {text}"),
-            max_line_bytes=broker.settings.max_line_bytes,
-            max_record_bytes=broker.max_record_bytes(),
-        )
-        if follow is None:
-            return ingest.once(roots)
-        return ingest.follow(roots, SystemClock(), follow)
+    with broker.line_sink() as sink:
+        yield Sending(broker, sink, known.get, terminal)
 
 
 def code(counts: Progress) -> int:
     """3 when nothing could be read."""
     return REFUSED if counts.sessions == counts.unreadable else DONE
-
-
-def _lines(step: Step) -> Callable[[Progress], None]:
-    return lambda counts: step(counts.sent)
 
 
 def told(counts: Progress) -> str:

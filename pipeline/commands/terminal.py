@@ -71,7 +71,7 @@ class Terminal:
 
     @contextmanager
     def progress(self, what: str, unit: str, total: int | None = None) -> Iterator[Step]:
-        """A bar on a terminal, now and then a line elsewhere, and a last line either way."""
+        """A bar on a terminal, now and then a line elsewhere; a last line if anything was done."""
         started = time.monotonic()
         step = _Counted(total)
         if self.interactive:
@@ -81,7 +81,8 @@ class Terminal:
             step.tell = _Sparse(lambda done, of: self.say(f"{what}: {_of(done, of)} {unit}"))
             yield step
         seconds = time.monotonic() - started
-        self.say(f"{what}: {step.done} {unit} in {seconds:.1f} s")
+        if step.done:
+            self.say(f"{what}: {step.done} {unit} in {seconds:.1f} s")
 
     @contextmanager
     def _bar(self, what: str, unit: str, total: int | None, step: _Counted) -> Iterator[None]:

@@ -7,7 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal, PipelineError
 from pipeline.ports import Reader
+from pipeline.retry import SystemClock
 from pipeline.topics import ROLES
 from pipeline.wiring import Running, build
 
@@ -76,14 +77,22 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         if settings.demo:
             roots.append(demo.make(settings, Path(folder), terminal))
         code = DONE
-        with _worker(broker, stop, terminal) as worker:
+        with ExitStack() as stack:
+            worker = stack.enter_context(_worker(broker, stop, terminal))
+            sending = None
             if roots:
-                counts = ingesting.send(broker, roots, terminal)
+                sending = stack.enter_context(ingesting.opened(broker, terminal))
+                counts = sending.once(roots)
                 terminal.text(ingesting.told(counts))
                 _caught_up(broker, worker, terminal)
                 code = _report(broker, settings, terminal) or ingesting.code(counts)
             if not settings.once:
-                _stay(broker, roots, worker, terminal)
+                with stopping(stop, terminal):
+                    _invite(broker, terminal)
+                    if sending is not None:
+                        sending.ingest.follow(roots, SystemClock(), stop.is_set)
+                    stop.wait()
+                worker.check()
     return code
 
 
@@ -176,22 +185,16 @@ def _caught_up(broker: brokers.Broker, worker: _Worker, terminal: Terminal) -> N
         reader.close()
 
 
-def _stay(broker: brokers.Broker, roots: list[Path], worker: _Worker, terminal: Terminal) -> None:
-    """Until Ctrl-C, sending what is added below the roots."""
-    with stopping(worker.stop, terminal):
-        if isinstance(broker.at, str):
-            reader = broker.reader()
-            try:
-                terminal.text(f"look at it: {listing.hint(reader, broker.settings, broker.at)}")
-            finally:
-                reader.close()
-        terminal.text("Ctrl-C stops all")
-        terminal.close()
-        if roots:
-            ingesting.send(broker, roots, terminal, follow=worker.stop.is_set)
-        else:
-            worker.stop.wait()
-    worker.check()
+def _invite(broker: brokers.Broker, terminal: Terminal) -> None:
+    """What to do while it runs."""
+    if isinstance(broker.at, str):
+        reader = broker.reader()
+        try:
+            terminal.text(f"look at it: {listing.hint(reader, broker.settings, broker.at)}")
+        finally:
+            reader.close()
+    terminal.text("Ctrl-C stops all")
+    terminal.close()
 
 
 # --- what came of it ------------------------------------------------------------------------------

@@ -106,7 +106,11 @@ def test_an_option_not_given_leaves_the_word_to_the_environment(
     [
         (["fold"], "required: PATH"),
         (["fold", "x", "--nonsense"], "unrecognized arguments: --nonsense"),
-        (["nonsense"], "invalid choice: 'nonsense'"),
+        (["fold", "x", "--strcit"], "--strcit; did you mean --strict?"),
+        (["fold", "x", "--from-sq=3"], "--from-sq=3; did you mean --from-seq?"),
+        (["nonsense"], "invalid choice: 'nonsense'; one of "),
+        (["foldd"], "invalid choice: 'foldd'; did you mean fold?"),
+        (["topics", "crate"], "invalid choice: 'crate'; did you mean create?"),
         (["pages", "x", "--max-messages", "0"], "--max-messages: Expected `int` >= 1"),
         (["fold", "-", "-"], "standard input can be read once"),
         (["run", "--client-option", "x"], "write KEY=VALUE"),
@@ -121,6 +125,12 @@ def test_wrong_usage_is_exit_2_and_one_line(
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_the_version_is_that_of_what_is_installed(capsys: pytest.CaptureFixture[str]) -> None:
+    ran = run(capsys, "--version")
+    assert ran.code == 0
+    assert ran.out.startswith("foldstream ")
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -381,6 +391,7 @@ def test_the_demo_proves_itself_and_ends(
     assert "what the model is sent" in ran.out
     assert ran.out.splitlines()[-1].startswith("verify: ok (9 sessions")
     assert "ingest: " in ran.err
+    assert "3 of the sessions were damaged on purpose" in ran.err
 
 
 def test_up_says_what_it_expected_where_there_is_no_log(
@@ -454,6 +465,25 @@ def test_standard_input_is_folded(log: Path) -> None:
         out, _ = child.communicate()
     assert json.loads(out)["events"] == 3
     assert child.returncode == 0
+
+
+def test_what_up_found_it_says_once(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    (folder / "a.jsonl").write_bytes(b"".join(USER % (n, n, b"x") for n in range(3)) + b'{"torn')
+    (folder / "b.jsonl").mkdir()
+    (folder / "c.jsonl").symlink_to(tmp_path / "nowhere")
+    with process("up", "--broker", "memory", "--ingest", folder) as child:
+        assert child.stdout is not None
+        while b"Ctrl-C" not in child.stdout.readline():
+            pass
+        time.sleep(1.5)  # a pass of the follower
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=20)
+    assert child.returncode == 0, err
+    notes = [line for line in err.splitlines() if line.startswith(b"note: ")]
+    assert len(notes) == len(set(notes)) >= 1
+    assert err.count(b"ingest: ") == 1
 
 
 def test_ctrl_c_stops_all_cleanly() -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
 import msgspec
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
+from kafka.admin import KafkaAdminClient
 
 from pipeline.deadletter import read_letters
 from pipeline.errors import Fatal
@@ -16,7 +18,7 @@ from pipeline.kafka.admin import KafkaTopics
 from pipeline.kafka.client import Cluster
 from pipeline.kafka.reader import KafkaReader
 from pipeline.simulate import fleet
-from pipeline.topics import Names, specs
+from pipeline.topics import ROLES, Names, specs
 from pipeline.verify import Verdict, verify
 from pipeline.wiring import Running, WorkerSettings, build
 from tests.pipeline.world import interleaved, partition_of
@@ -60,6 +62,17 @@ class Deployment:
         if key is None and value is None:
             raise ValueError("kafka-python sends no such record")
         self.producer.send(events, value, key=key, headers=headers, partition=partition)
+
+    def make_anew(self, names: list[str]) -> None:
+        """Deleted and created, all empty."""
+        with closing(KafkaAdminClient(bootstrap_servers=self.bootstrap)) as admin:
+            admin.delete_topics(names)
+        with KafkaTopics(self.cluster) as topics:
+            deadline = time.monotonic() + 30
+            while topics.describe(names):
+                assert time.monotonic() < deadline
+                time.sleep(0.1)
+            topics.create(specs(self.names, PARTITIONS))
 
     def worker(
         self,
@@ -227,6 +240,39 @@ def test_nothing_of_an_abandoned_batch_is_read(deployment: Deployment) -> None:
     assert landed.ok, landed.mismatch
     assert landed.behind > 0
     deployment.worker().run()
+    assert deployment.verify().ok
+
+
+def test_a_lost_state_topic_is_refused_and_its_remedy_works(deployment: Deployment) -> None:
+    deployment.feed(LINES[:400])
+    deployment.worker().run()
+    names = deployment.names
+    deployment.make_anew([names.of("state")])
+    deployment.feed(LINES[400:800])
+    with pytest.raises(Fatal, match="are gone from") as refused:
+        deployment.worker().run()
+    assert "delete the consumer group" in refused.value.remedy
+    with closing(KafkaAdminClient(bootstrap_servers=deployment.bootstrap)) as admin:
+        admin.delete_groups([names.application])
+    deployment.make_anew([names.of(role) for role in ROLES if role != "events"])
+    deployment.worker().run()
+    verdict = deployment.verify()
+    assert verdict.ok, verdict.mismatch
+    assert (verdict.events, verdict.behind) == (800, 0)
+
+
+def test_a_worker_beside_another_ends_when_all_is_folded(deployment: Deployment) -> None:
+    """Not when it has nothing to do yet: the other holds all partitions and then lets some go."""
+    first = deployment.worker("1", batch=40, at_end=False)
+    thread = threading.Thread(target=first.run)
+    thread.start()
+    try:
+        deployment.feed(LINES)
+        deployment.worker("2", batch=40).run()
+        assert deployment.verify().behind == 0
+    finally:
+        deployment.stop.set()
+        thread.join(60)
     assert deployment.verify().ok
 
 

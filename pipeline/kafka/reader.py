@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from kafka import TopicPartition
@@ -15,7 +16,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import COMMON, Cluster, by_remedy, new_consumer, patiently
+from .client import COMMON, Cluster, bounded, by_remedy, new_consumer, patiently
 from .source import in_record
 
 POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
@@ -124,5 +125,9 @@ class KafkaReader:
 
 
 def _close(consumer: Any) -> None:
-    with suppress(raised.KafkaError):
-        consumer.close(autocommit=False)
+    """Within seconds: the client's own close waits for its thread without a limit, and would keep
+    a process that ends over an error from ending."""
+    timeout = limits.CLOSE_TIMEOUT_S
+    with suppress(raised.KafkaError, Retriable):
+        close = partial(consumer.close, autocommit=False, timeout_ms=int(timeout * 1000))
+        bounded("close", 3 * timeout, close)

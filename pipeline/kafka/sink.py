@@ -58,6 +58,11 @@ class KafkaSink:
                     self._settings.call_timeout_s,
                     lambda: end_orphans(self._cluster, producer, ours),
                 )
+        except (
+            Fenced
+        ) as error:  # not a twin's doing: it may be an attempt of ours that was given up
+            self.abandon()
+            raise Retriable(error.message) from error
         except PipelineError:
             self.abandon()
             raise

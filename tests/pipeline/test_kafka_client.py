@@ -209,6 +209,18 @@ def test_a_producer_is_not_used_before_lost_transactions_are_ended(
         sink.begin()
 
 
+def test_a_fence_right_after_opening_is_no_sign_of_a_second_worker(
+    produced: list[Producer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was given up in an outage may reach the broker later and fence once; so may the next."""
+    fenced = throws(raised.ProducerFencedError())
+    monkeypatch.setattr(sink_module, "end_orphans", lambda *_: fenced())
+    with pytest.raises(Retriable) as late:
+        KafkaSink(Cluster("b:1"), SETTINGS).open()
+    assert not isinstance(late.value, Fenced)
+    assert produced[0].calls == ["init", "close"]
+
+
 def test_a_close_that_times_out_or_hangs_is_tolerated() -> None:
     sink_module.close_quietly(Producer(close=throws(raised.KafkaTimeoutError())))
     began = time.monotonic()

@@ -249,24 +249,22 @@ class AssistantChunk(Struct, frozen=True, gc=False):
     chunk: Chunk | Run
 
 
-class SystemMessage(Struct, frozen=True, gc=False):
+class _Instruction(Struct, frozen=True, gc=False):
     turn: int | None
     step: int | None
     message: Raw
     id: str | None
     content: Raw
     source: Source
-    empty: bool
+    empty: bool  #: content is ``[]``: projects to no message
 
 
-class DeveloperMessage(Struct, frozen=True, gc=False):
-    turn: int | None
-    step: int | None
-    message: Raw
-    id: str | None
-    content: Raw
-    source: Source
-    empty: bool
+class SystemMessage(_Instruction, frozen=True, gc=False):
+    """A system prompt; the first one is the head of the surface."""
+
+
+class DeveloperMessage(_Instruction, frozen=True, gc=False):
+    """A change of the tool list (v4)."""
 
 
 class ToolCall(Struct, frozen=True, gc=False):

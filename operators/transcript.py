@@ -158,6 +158,7 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
         return
     silent = Out(partials=False)
     before = None if step.row is None else (step.place(0), step.data("running"))
+    rev = step.rev
     if step.first is None and body.records:
         step.first = (event.seq, event.time)
     for record in body.records:
@@ -170,6 +171,8 @@ def on_attempt(rooms: Rooms, event: Event, body: AssistantAttempt, out: Out) -> 
         step.shown = (event.seq, event.time)  # a row's time is its anchor event's (§5)
     if step.row is not None and before != (step.place(0), step.data("running")):
         _publish(rooms, step, event.seq, out)
+    else:
+        step.rev = rev  # what changed nothing is not published (§5)
 
 
 def _publish(rooms: Rooms, step: Step, rev: int, out: Out) -> None:

@@ -3,8 +3,11 @@
 from typing import Any
 
 import pytest
+from msgspec.json import encode
 
-from operators.changes import PartialText
+from operators.changes import PartialText, SessionOverview
+from operators.session import Session, step
+from schemas.inbound import read_line
 from tests.operators.build import json_of, published, rows_in, tell
 from tests.operators.records import (
     attempt,
@@ -103,3 +106,16 @@ def test_a_partial_names_block_offset_and_range() -> None:
 
 def test_the_joined_rows_rev_is_the_last_partials() -> None:
     assert tell(*OPEN, delta("x"), delta("y"), call()).row(ROW).rev == 3
+
+
+def test_an_attempt_that_changes_nothing_leaves_the_rev() -> None:
+    chunk = {"type": "chunk", "time": 1, "chunk": {"type": "block-start", "index": 0}}
+    chunk["chunk"] |= {"blockType": "text"}  # type: ignore[operator]
+    delta = {"type": "text-delta", "index": 0, "text": "\u2028"}
+    stream = [chunk, {"type": "chunk", "time": 1, "chunk": delta}]
+    data = {"turn": 1, "step": 1, "stream": stream}
+    line = {"type": "assistant/attempt", "time": 0, "data": data}
+    state, _ = step(Session("s"), read_line(encode({**line, "seq": 0})))
+    state, changes = step(state, read_line(encode({**line, "seq": 1})))
+    assert [type(change) for change in changes] == [SessionOverview]
+    assert [row.rev for row in state.open_rows()] == [0]

@@ -69,12 +69,15 @@ def local_cluster(
     port: int | None = None,
     directory: Path | None = None,
     say: Say = lambda _: None,
+    *,
+    proxied: bool = False,
 ) -> Iterator[Cluster]:
-    """As :func:`local_kafka`, for those who want to kill, pause and start its nodes."""
+    """As :func:`local_kafka`, for those who want to kill, pause and start its nodes; ``proxied``:
+    or to stand between them and their clients (:meth:`Cluster.front`)."""
     _clear_orphans()
     folder = directory or Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
-        cluster = up(folder, brokers, port, owned=True, say=say)
+        cluster = up(folder, brokers, port, owned=True, proxied=proxied, say=say)
         try:
             yield cluster
         finally:
@@ -90,6 +93,7 @@ def up(
     port: int | None = None,
     *,
     owned: bool = False,
+    proxied: bool = False,
     say: Say = lambda _: None,
 ) -> Cluster:
     """Start the folder's cluster, made when there is none, and return when it can be used.
@@ -113,9 +117,9 @@ def up(
         return known
     if known:
         known.stop()
-    port = _ports(port, known.state.port if known else None, 2 * brokers)
+    state = State(0, brokers, Process.of(os.getpid()) if owned else None, proxied=proxied)
+    state.port = port = _ports(port, known.state.port if known else None, state.ports)
     say(f"starting Apache Kafka {kafka_version()} on {HOST}:{port}")
-    state = State(port, brokers, Process.of(os.getpid()) if owned else None)
     cluster = Cluster(folder, state)
     try:
         cluster.prepare()

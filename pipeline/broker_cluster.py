@@ -46,6 +46,12 @@ class State(Struct):
     brokers: int
     owner: Process | None = None  #: who takes it down; None: whoever says ``down``
     nodes: dict[int, Process] = {}
+    proxied: bool = False  #: a second listener per node, advertised at `Cluster.front`
+
+    @property
+    def ports(self) -> int:
+        """How many in a row, from ``port`` on."""
+        return (4 if self.proxied else 2) * self.brokers
 
 
 class Cluster:
@@ -77,6 +83,15 @@ class Cluster:
 
     def address(self, node: int) -> str:
         return f"{HOST}:{self._port(node)}"
+
+    def behind(self, node: int) -> tuple[str, int]:
+        """Where the second listener of ``node`` listens (``proxied``)."""
+        return HOST, self._port(node) + 2 * self.brokers
+
+    def front(self, node: int) -> tuple[str, int]:
+        """Where that listener tells clients to come: whoever listens there passes them on, and may
+        delay or cut what they say. Starting there, a client never meets another address."""
+        return HOST, self._port(node) + 3 * self.brokers
 
     @property
     def running(self) -> bool:
@@ -170,7 +185,7 @@ class Cluster:
 
     def _format(self, node: int) -> None:
         settings = self.folder / f"node-{node}.properties"
-        settings.write_text(_settings(self.folder, node, self.brokers, self.state.port))
+        settings.write_text(_settings(self.folder, node, self.state))
         if (self.folder / f"data-{node}" / "meta.properties").exists():
             return
         tool = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c")
@@ -242,17 +257,22 @@ def _brokers_seen_by(port: int) -> set[int]:
     return ids
 
 
-def _settings(folder: Path, node: int, brokers: int, port: int) -> str:
+def _settings(folder: Path, node: int, state: State) -> str:
+    brokers, port = state.brokers, state.port
     copies, in_sync = (3, 2) if brokers == 3 else (1, 1)
     nodes = range(1, brokers + 1)
     voters = ",".join(f"{n}@{HOST}:{port + brokers + n - 1}" for n in nodes)
-    client, controller = f"{HOST}:{port + node - 1}", f"{HOST}:{port + brokers + node - 1}"
+    client, controller, behind, front = (
+        f"{HOST}:{port + row * brokers + node - 1}" for row in range(4)
+    )
+    proxied = (f",PROXIED://{behind}", f",PROXIED://{front}") if state.proxied else ("", "")
     return f"""process.roles=broker,controller
 node.id={node}
 controller.quorum.voters={voters}
 controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://{client},CONTROLLER://{controller}
-advertised.listeners=PLAINTEXT://{client}
+listeners=PLAINTEXT://{client},CONTROLLER://{controller}{proxied[0]}
+advertised.listeners=PLAINTEXT://{client}{proxied[1]}
+listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT
 log.dirs={folder}/data-{node}
 # A misspelt topic is an error.
 auto.create.topics.enable=false

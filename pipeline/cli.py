@@ -46,7 +46,7 @@ MODULES = {
     "ingest": "ingesting",
     "run": "workers",
     "topics": "checking",
-    "deadletter": "checking",
+    "deadletter": "letters",
     "verify": "checking",
     "config": "settings",
 }

@@ -16,7 +16,8 @@ from pipeline.ports import Reader
 from pipeline.surfaces import SurfaceView
 from pipeline.topics import Names
 
-from . import checking, simulating
+from . import simulating
+from .letters import letter_line
 from .terminal import Terminal
 
 SHOWN_LETTERS = 5
@@ -52,7 +53,7 @@ def letters(reader: Reader, names: Names, terminal: Terminal) -> None:
     found = list(read_letters(reader, names.of("deadletter")))
     terminal.text(f"\ndead letters: {len(found)}")
     for listed in islice(found, SHOWN_LETTERS):
-        terminal.text(f"  {checking.letter_line(listed)}")
+        terminal.text(f"  {letter_line(listed)}")
 
 
 def compacted(reader: Reader, names: Names, terminal: Terminal) -> None:

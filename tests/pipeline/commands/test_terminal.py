@@ -5,7 +5,8 @@ import io
 import pytest
 
 from pipeline.commands import terminal as module
-from pipeline.commands.checking import letter_line, sentence
+from pipeline.commands.checking import sentence
+from pipeline.commands.letters import letter_line
 from pipeline.commands.terminal import PLAIN_EVERY_S, Terminal
 from pipeline.deadletter import Listed
 from pipeline.expected import Mismatch

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from .batch import BatchResult
-from .ports import Member, Sink, Transaction
+from .errors import Retriable
+from .ports import Member, Sink, Transaction, require_joined
 from .state import States
 
 
@@ -28,43 +29,59 @@ class Folded(Struct, frozen=True):
 
 
 def deliver(
-    folded: Folded, sink: Sink, states: States, step: Callable[[int], None] = lambda _: None
+    folded: Folded,
+    sink: Sink,
+    states: States,
+    *,
+    current: Callable[[Member], bool],
+    step: Callable[[int], None] = lambda _: None,
 ) -> None:
     """Publish a batch and make its states the current ones, in this order and no other.
 
-    ``step(n)`` is called before line ``n``. What raises before line 6 leaves ``states`` as they
-    were; whether the batch is published is then for the committed offsets to say, and the caller
-    abandons the producer (`Sink.abandon`): none is ever used again after a failure, since offsets
-    left in it would be committed by its *next* transaction."""
+    ``current`` says whether the group is still what it was (`Source.current`); ``step(n)`` is
+    called before line ``n``. What raises before line 7 leaves ``states`` as they were; whether the
+    batch is published is then for the committed offsets to say, and the caller abandons the
+    producer (`Sink.abandon`): none is ever used again after a failure, since offsets left in it
+    would be committed by its *next* transaction."""
     # 1. Begin. An earlier transaction of this worker is over, or its producer was abandoned.
     step(1)
     transaction = sink.begin()
     # 2. Outputs, snapshots and dead letters, each to its explicit partition.
     step(2)
     _send(transaction, folded)
-    # 3. The offsets to go on from, in the name of the member that polled: if the group has moved
-    #    on since, the broker refuses them, and with them the batch.
+    # 3. The offsets to go on from, in the name of the member that polled and no later one: if the
+    #    group has moved on since, the partitions may be another worker's. The broker would refuse
+    #    a passed generation, but takes a member without any.
     step(3)
+    _require_current(folded.member, current)
     transaction.send_offsets(folded.nexts, folded.member)
     # 4. Wait until all is acknowledged, and look at each acknowledgement: a commit succeeds even
     #    though a record was lost.
     step(4)
-    transaction.flush()
+    positions = transaction.flush()
     # 5. Commit. If this raises, the outcome is unknown.
     step(5)
     transaction.commit()
     # 6. Only now: the staged states are the states of the committed offsets.
     step(6)
-    merge(folded, states)
-
-
-def merge(folded: Folded, states: States) -> None:
-    """Take over the staged states of a batch that is known to be committed."""
-    for partition, result in folded.results.items():
-        states.merge(partition, result.states, result.segments)
+    _merge(folded, states, positions)
+    # 7. Done: the next batch may begin.
+    step(7)
 
 
 def _send(transaction: Transaction, folded: Folded) -> None:
     for result in folded.results.values():
         for record in result.outputs:
             transaction.send(record)
+
+
+def _require_current(member: Member, current: Callable[[Member], bool]) -> None:
+    require_joined(member)
+    if not current(member):
+        raise Retriable(f"the group has moved on from generation {member.generation}")
+
+
+def _merge(folded: Folded, states: States, positions: Mapping[int, int]) -> None:
+    for partition, result in folded.results.items():
+        if result.states:
+            states.merge(partition, result.states, result.segments, positions[partition])

@@ -34,6 +34,15 @@ class Fenced(Retriable):
     """A newer producer took this worker's transactional id: what is staged and resident is void."""
 
 
+class StoreDamaged(Retriable):
+    """What the local store holds of ``partition`` cannot be read: it is wiped, and read anew from
+    the state topic."""
+
+    def __init__(self, partition: int, message: str) -> None:
+        super().__init__(message)
+        self.partition = partition
+
+
 class Poison(PipelineError):  # noqa: N818 - named by its remedy
     """This record can never be delivered as it is; trying again cannot help."""
 

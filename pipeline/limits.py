@@ -94,14 +94,27 @@ DELIVERY_TIMEOUT_MS: Final = 8_000
 #: ``committed()`` waits while a transaction with offsets is open on the group, at most its timeout.
 COMMITTED_TIMEOUT_S: Final = 15.0
 
+#: One look for committed offsets and one slice of restoring, while other partitions go on: together
+#: the longest that these wait.
+DECIDE_S: Final = 0.1
+RESTORE_SLICE_S: Final = 0.1
+
+#: The same for a poll while something waits to be restored; the group's business happens in it.
+POLL_BUSY_S: Final = 0.01
+
+#: Between two looks at the lag; a partition that has some and has not moved for ``STALLED_S`` is
+#: reported and started anew, and after twice that the consumer is.
+LAG_EVERY_S: Final = 5.0
+STALLED_S: Final = 30.0
+
 #: A group's coordinator is elected anew, or made with the first group of a new broker.
 COORDINATOR_S: Final = 30.0
 
 #: A member that sends no heartbeat loses its partitions after this.
 SESSION_TIMEOUT_MS: Final = 10_000
 
-#: Between two polls a worker restores the partitions it was given, however large they are.
-MAX_POLL_INTERVAL_MS: Final = 900_000
+#: Between two polls at most one batch is folded and delivered, its calls each within their timeout.
+MAX_POLL_INTERVAL_MS: Final = 120_000
 
 #: A member hears of a rebalance with its next heartbeat, and moving a partition takes two of them.
 HEARTBEAT_MS: Final = 1_000

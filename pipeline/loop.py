@@ -1,8 +1,10 @@
-"""The worker's loop: poll, offer the batch, recover; the only place that catches what failed.
+"""The worker's loop: poll, offer the batch, restore a slice, recover; the only place that catches
+what failed.
 
-What it holds per partition is the offset its states stand at. After any failure the producer is
-abandoned, and the *committed* offsets say for each partition what its states must be: those of
-before the batch, those after it, or something else, which is read back from the state topic.
+A partition goes through three phases. It is *awaited* until its committed offset is decided, then
+*restored* from the state topic, in slices so that others go on being folded, then *held*. After any
+failure the producer is abandoned and every partition is awaited again: what a commit in doubt did
+is found where it would stand, in the committed offsets and on the state topic (streams.md §2).
 """
 
 from __future__ import annotations
@@ -10,26 +12,23 @@ from __future__ import annotations
 import gc
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
 from msgspec import Struct
 
 from . import limits
 from .commit import Folded, deliver
-from .errors import Fatal, Fenced, Retriable
-from .ports import Clock, InRecord, Polled, Reader, Sink, Source
+from .errors import Fatal, Retriable, StoreDamaged
+from .observe import Observer
+from .ports import Clock, Polled, Reader, Sink, Source
+from .restore import Restore, Start, any_record, begin, check_committed, require_states
 from .retry import Budget, SystemClock
+from .stalls import Stalls
 from .state import States
 from .topics import FOLD_ANEW, Names
 
 log = logging.getLogger(__name__)
-
-VOID = -1  #: instead of an offset: the states held are no longer to be believed
-PROGRESS_EVERY = 10_000  #: state records between two calls of the progress callback
-
-Progress = Callable[[int, int, int], None]
-"""Called while states are restored: partition, records read so far, offsets to read."""
 
 
 @contextmanager
@@ -58,53 +57,61 @@ class Ends(Struct, frozen=True):
     names: Names
 
 
+class Policy(Struct, frozen=True):
+    """When to stop. ``stop``: asked from outside, after the batch in hand; ``at_end``: when
+    everything is read; ``budget_s``: that long without a success. ``skip_expired`` goes on although
+    records expired before they were folded."""
+
+    stop: threading.Event
+    at_end: bool = False
+    budget_s: float = limits.RETRY_BUDGET_S
+    skip_expired: bool = False
+
+
 class Worker:
     """One member of the group. ``offer`` hands a batch to the graph, whose subscriber is
-    `deliver`; it returns when the batch is committed, or raises."""
+    `deliver`; it returns when the batch is committed, or raises.
+
+    `run` is `open`, `turn` until that says True or ``stop`` is set, and `close`."""
 
     def __init__(
         self,
         ends: Ends,
         states: States,
+        policy: Policy,
         *,
-        stop: threading.Event,
-        stop_at_end: bool = False,
         clock: Clock | None = None,
-        progress: Progress = lambda *_: None,
-        budget_s: float = limits.RETRY_BUDGET_S,
+        observer: Observer | None = None,
+        step: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._ends = ends
         self._states = states
-        self._stop = stop
-        self._stop_at_end = stop_at_end
-        self._progress = progress
-        self._budget = Budget(clock or SystemClock(), budget_s)
+        self._policy = policy
+        self._clock = clock or SystemClock()
+        self._observer = observer or Observer()
+        self._step = step
+        self._budget = Budget(self._clock, policy.budget_s)
+        self._stalls = Stalls(self._clock, self._observer)
+        self._awaited: dict[int, float] = {}
+        self._restored: dict[int, Restore] = {}
         self._held: dict[int, int | None] = {}
-        self._awaiting: set[int] = set()
-        self._pending: Folded | None = None
         self._others: dict[int, int | None] = {}
+        self._damaged: set[int] = set()
+        self._failures = 0
+        self._began = 0.0
 
     def run(self, offer: Callable[[Polled], None]) -> None:
-        """Until ``stop`` is set, or everything is read with ``stop_at_end``. `Fatal` (and
-        `Poison`) end it; the ends are closed either way."""
+        """Until ``stop`` is set, or everything is read with ``at_end``. `Fatal` (and `Poison`) end
+        it; the ends are closed either way."""
         try:
             with seldom_collected():
-                self._work(offer)
+                self.open()
+                while not self._policy.stop.is_set() and not self.turn(offer):
+                    pass
         finally:
-            self._ends.source.close()
-            self._ends.sink.close()
-            self._ends.reader.close()
+            self.close()
 
-    def _work(self, offer: Callable[[Polled], None]) -> None:
-        self._reopen()
-        while not self._stop.is_set():
-            try:
-                if self._turn(offer):
-                    break
-            except Retriable as error:
-                self._recover(error)
-
-    def _reopen(self) -> None:
+    def open(self) -> None:
         """The producer first: opening it ends what an earlier one of this name left open, and only
         then do committed offsets and the state topic say the last word."""
         try:
@@ -112,20 +119,48 @@ class Worker:
         except Retriable as error:
             self._recover(error)
 
+    def turn(self, offer: Callable[[Polled], None]) -> bool:
+        """One poll, the batch it brought, a slice of restoring; or a failure and the way back from
+        it. True when all is read and that was the wish."""
+        try:
+            ended = self._turn(offer)
+        except Retriable as error:
+            self._recover(error)
+            ended = False
+        self._observer.turned()
+        return ended
+
+    def close(self) -> None:
+        for restore in self._restored.values():
+            restore.close()
+        self._ends.source.close(leave=self._policy.at_end)
+        self._ends.sink.close()
+        self._ends.reader.close()
+        self._states.close()
+
     def _turn(self, offer: Callable[[Polled], None]) -> bool:
-        """One poll and what it brought; True when all is read and that was the wish."""
-        polled = self._ends.source.poll(limits.POLL_TIMEOUT_S)
-        self._let_go(polled.revoked)
-        self._awaiting.update(polled.assigned)
-        self._take_over()
+        busy = self._awaited or self._restored
+        polled = self._ends.source.poll(limits.POLL_BUSY_S if busy else limits.POLL_TIMEOUT_S)
+        self._observer.polled(polled)
+        self._rebalanced(polled)
         if polled.records:
+            self._began = self._clock.monotonic()
             offer(polled)
             self._budget.succeeded()
-        return self._stop_at_end and self._all_is_folded()
+            self._failures = 0
+        self._decide()
+        self._restore()
+        self._stalls.look(self._ends.source, self._held)
+        return self._policy.at_end and self._all_is_folded()
+
+    # --- the end ----------------------------------------------------------------------------------
 
     def _all_is_folded(self) -> bool:
         """On the whole topic, by this worker and its group."""
-        return not self._awaiting and self._ends.source.behind() == 0 and self._others_have_folded()
+        if self._awaited or self._restored:
+            return False
+        lag = self._ends.source.lag()
+        return lag is not None and not any(lag.values()) and self._others_have_folded()
 
     def _others_have_folded(self) -> bool:
         """What is not ours is read up to its committed offset: another worker's, or not dealt out
@@ -141,95 +176,142 @@ class Worker:
         left = [p for p in others if reader.bounds(topic, p)[1] > (committed[p] or 0)]
         return not left or (
             committed == before
-            and not any(self._any_record(topic, p, committed[p] or 0) for p in left)
+            and not any(any_record(reader, topic, p, committed[p] or 0) for p in left)
         )
-
-    def _any_record(self, topic: str, partition: int, start: int = 0) -> bool:
-        return any(True for _ in self._ends.reader.read(topic, partition, start))
 
     # --- partitions come and go -------------------------------------------------------------------
 
-    def _let_go(self, partitions: tuple[int, ...]) -> None:
+    def _rebalanced(self, polled: Polled) -> None:
         """No transaction is open here, as the graph is synchronous: dropping is all there is."""
-        for partition in partitions:
-            self._states.drop(partition)
-            self._held.pop(partition, None)
-            self._awaiting.discard(partition)
-
-    def _take_over(self) -> None:
-        """Restore what was assigned, then read on from the committed offset. First the offsets:
-        that call waits for a predecessor's open transaction, so the state topic is complete."""
-        if not self._awaiting:
+        if not polled.revoked and not polled.assigned:
             return
-        committed = self._ends.source.committed(sorted(self._awaiting))
+        for partition in polled.revoked:
+            self._set_aside(partition)
+            self._states.drop(partition)
+        self._awaited.update(dict.fromkeys(polled.assigned, self._clock.monotonic()))
+        self._observer.rebalanced(polled.revoked, polled.assigned)
+
+    def _set_aside(self, partition: int) -> None:
+        """In none of the three phases."""
+        self._held.pop(partition, None)
+        self._awaited.pop(partition, None)
+        restore = self._restored.pop(partition, None)
+        if restore is not None:
+            restore.close()
+
+    def _decide(self) -> None:
+        """The committed offsets of what is awaited. That they are decided means that a
+        predecessor's transaction is over, and so that the state topic is complete."""
+        if not self._awaited:
+            return
+        try:
+            committed = self._ends.source.committed(sorted(self._awaited), limits.DECIDE_S)
+        except Retriable:
+            since = min(self._awaited.values())
+            if self._clock.monotonic() - since > limits.COMMITTED_TIMEOUT_S:
+                raise
+            return
         for partition, offset in committed.items():
-            self._restore(partition, offset)
-            self._held[partition] = offset
-            self._ends.source.start(partition, offset)
-            self._awaiting.discard(partition)
-
-    def _restore(self, partition: int, offset: int | None) -> None:
-        """`Fatal` if there are no states for what is folded below ``offset``."""
-        sessions = self._states.restore(partition, self._records(partition))
-        overview, state = (self._ends.names.of(role) for role in ("overview", "state"))
-        if offset and not sessions and self._any_record(overview, partition):
-            raise Fatal(
-                f"partition {partition} is folded up to offset {offset}, yet the states of its "
-                f"sessions are gone from {state}",
-                FOLD_ANEW,
+            start = check_committed(
+                self._ends, partition, offset, skip_expired=self._policy.skip_expired
             )
-        log.info("partition %d: %d sessions restored", partition, sessions)
+            topic, now = self._ends.names.of("state"), self._clock.monotonic()
+            self._restored[partition] = begin(
+                self._ends.reader, topic, self._states, Start(partition, start, now)
+            )
+            del self._awaited[partition]
 
-    def _records(self, partition: int) -> Iterator[InRecord]:
-        topic, reader = self._ends.names.of("state"), self._ends.reader
-        first, end = reader.bounds(topic, partition)
-        self._progress(partition, 0, end - first)
-        for done, record in enumerate(reader.read(topic, partition, first, end), 1):
-            yield record
-            if done % PROGRESS_EVERY == 0:
-                self._progress(partition, record.offset - first, end - first)
-        self._progress(partition, end - first, end - first)
+    def _restore(self) -> None:
+        """A slice: one partition after the other, so that the first is folded soonest."""
+        until = self._clock.monotonic() + limits.RESTORE_SLICE_S
+        while self._restored:
+            partition, restore = next(iter(self._restored.items()))
+            if not restore.advance(self._states, until - self._clock.monotonic()):
+                self._observer.restoring(partition, restore.done, restore.total)
+            else:
+                self._hold(partition, restore)
+            if self._clock.monotonic() >= until:
+                return
+
+    def _hold(self, partition: int, restore: Restore) -> None:
+        """The partition is restored: fold on from its committed offset."""
+        committed = restore.start.committed
+        require_states(self._ends, self._states, partition, committed)
+        sessions = self._states.sessions(partition)
+        seconds = self._clock.monotonic() - restore.start.now
+        log.info(
+            "partition %d: %d sessions, %d state records read in %.1f s, on from offset %s",
+            *(partition, sessions, restore.records, seconds, committed),
+        )
+        self._observer.restored(partition, sessions, restore.records, restore.size, seconds)
+        del self._restored[partition]
+        restore.close()
+        self._held[partition] = committed
+        self._ends.source.start(partition, committed)
 
     # --- batches and failures ---------------------------------------------------------------------
 
     def deliver(self, folded: Folded) -> None:
         """The graph's one subscriber: publish, commit, take over the states."""
-        self._pending = folded
-        deliver(folded, self._ends.sink, self._states)
+        times: dict[int, float] = {}
+
+        def step(n: int) -> None:
+            times[n] = self._clock.monotonic()
+            self._step(n)
+
+        source = self._ends.source
+        deliver(folded, self._ends.sink, self._states, current=source.current, step=step)
         self._held.update(folded.nexts)
-        self._pending = None
+        self._damaged.difference_update(folded.nexts)
         for partition, offset in folded.resume.items():
-            self._ends.source.start(partition, offset)
+            source.start(partition, offset)
+        self._observer.batch(folded, _phases(self._began, times))
 
     def _recover(self, error: Retriable) -> None:
-        """Until a new producer stands and every partition's states are those of its offset."""
+        """Until a new producer stands; every partition is awaited again, and nothing is read of it
+        before that."""
+        began = self._clock.monotonic()
         while True:
             log.warning("starting over from the committed offsets: %s", error)
-            if isinstance(error, Fenced):
-                self._held = dict.fromkeys(self._held, VOID)
+            self._observer.failed(error)
             self._ends.sink.abandon()
+            self._await_all(error)
             self._budget.spend(error)
-            if self._stop.is_set():
+            if self._policy.stop.is_set():
                 return
             try:
                 self._ends.sink.open()
-                self._settle()
             except Retriable as again:
                 error = again
             else:
+                self._observer.rebuilt(self._clock.monotonic() - began)
                 return
 
-    def _settle(self) -> None:
-        """The committed offsets decide what became of the batch in flight (idempotent)."""
-        pending = self._pending
-        for partition, offset in self._ends.source.committed(sorted(self._held)).items():
-            if self._held[partition] == VOID:
-                self._restore(partition, offset)
-            elif pending and offset is not None and pending.nexts.get(partition) == offset:
-                result = pending.results[partition]
-                self._states.merge(partition, result.states, result.segments)
-            elif offset != self._held[partition]:
-                self._restore(partition, offset)
-            self._held[partition] = offset
-            self._ends.source.start(partition, offset)
-        self._pending = None
+    def _await_all(self, error: Retriable) -> None:
+        """A second failure in a row makes the consumer suspect as well."""
+        ours = (*self._held, *self._restored, *self._awaited)
+        self._ends.source.pause(ours)
+        now = self._clock.monotonic()
+        for partition in ours:
+            self._set_aside(partition)
+            self._awaited[partition] = now
+        if isinstance(error, StoreDamaged):
+            self._wipe(error)
+        self._failures += 1
+        if self._failures > 1:
+            self._ends.source.abandon()
+
+    def _wipe(self, error: StoreDamaged) -> None:
+        if error.partition in self._damaged:  # it was just read from the topic: that is no better
+            raise Fatal(error.message, FOLD_ANEW) from error
+        self._damaged.add(error.partition)
+        self._states.wipe(error.partition)
+
+
+def _phases(began: float, times: Mapping[int, float]) -> dict[str, float]:
+    """Seconds by phase, from when each line of `commit.deliver` began."""
+    ends = {"fold": times[1], "send": times[4], "flush": times[5], "commit": times[7]}
+    phases = {}
+    for name, end in ends.items():
+        phases[name], began = end - began, end
+    return phases

@@ -11,6 +11,9 @@ from .memory import MemoryBroker, Txn
 from .ports import InRecord, Member, OutRecord, Polled, Segment, require_joined, too_large
 from .topics import Found, Names, specs
 
+FETCH_RECORDS = 1_000
+TICK_S = 0.01  #: between two looks at a partition that an open transaction holds
+
 
 def create_topics(broker: MemoryBroker, names: Names, partitions: int = limits.PARTITIONS) -> None:
     """The topics of streams.md §1; their cleanup means nothing in memory."""
@@ -78,7 +81,10 @@ class MemorySource:
                 break
         return records
 
-    def committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
+    def committed(
+        self, partitions: Iterable[int], wait_s: float = limits.COMMITTED_TIMEOUT_S
+    ) -> dict[int, int | None]:
+        del wait_s  # what is undecided here stays so until somebody else goes on
         wanted = tuple(partitions)
         offsets = self._broker.committed(self._group, wanted)
         return {partition: offsets.get(partition) for partition in wanted}
@@ -87,15 +93,29 @@ class MemorySource:
         if partition in self._mine:
             self._positions[partition] = offset or 0
 
-    def behind(self) -> int | None:
-        return sum(
-            max(0, self._broker.stable(self._topic, partition) - position)
-            for partition, position in self._positions.items()
-        )
+    def pause(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            self._positions.pop(partition, None)
 
-    def close(self) -> None:
+    def lag(self) -> dict[int, int] | None:
+        return {
+            partition: max(0, self._broker.stable(self._topic, partition) - position)
+            for partition, position in self._positions.items()
+        }
+
+    def current(self, member: Member) -> bool:
+        return member.member_id == self._id
+
+    def abandon(self) -> None:
+        """Leaves; what was held is reported by the next poll."""
         if self._id is not None:
             self._broker.leave(self._group, self._id)
+            self._positions.clear()
+
+    def close(self, *, leave: bool = True) -> None:
+        if self._id is not None:
+            if leave:
+                self._broker.leave(self._group, self._id)
             self._id = None
             self._mine = frozenset()
             self._positions.clear()
@@ -136,6 +156,7 @@ class MemoryTransaction:
         self._txn = txn
         self._group = group
         self._counts = broker.topics()
+        self._positions: dict[int, int] = {}
 
     def send(self, record: OutRecord) -> None:
         size = len(record.key or b"") + len(record.value or b"")
@@ -145,7 +166,7 @@ class MemoryTransaction:
         count = self._counts.get(topic)
         if count is None:
             raise Fatal(f"topic {topic} is missing", "run `foldstream topics create`")
-        self._broker.append(
+        offset = self._broker.append(
             topic,
             record.partition % count if record.role == "deadletter" else record.partition,
             record.key,
@@ -153,13 +174,15 @@ class MemoryTransaction:
             headers=record.headers,
             txn=self._txn,
         )
+        if record.role == "state":
+            self._positions[record.partition] = offset + 1
 
     def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
         require_joined(member)
         self._broker.add_offsets(self._txn, self._group, offsets, member)
 
-    def flush(self) -> None:
-        """Nothing is buffered."""
+    def flush(self) -> dict[int, int]:
+        return self._positions
 
     def commit(self) -> None:
         self._broker.commit(self._txn)
@@ -188,25 +211,66 @@ class MemoryReader:
         self, topic: str, partition: int, start: int = 0, end: int | None = None
     ) -> Iterator[InRecord]:
         stop = self._broker.end(topic, partition) if end is None else end
-        position, waited = start, 0.0
-        while position < stop:
-            records, after = self._broker.fetch(topic, partition, position, 1000)
-            for record in records:
-                if record.offset >= stop:
-                    return
-                yield record
-            if after == position:
-                if waited >= self._patience:
-                    raise Retriable(
-                        f"{topic}[{partition}] cannot be read beyond offset {position} of {stop}",
-                        "an open transaction holds it",
-                    )
-                self._wait(0.01)
-                waited += 0.01
-            position = after
+        cursor = self.cursor(topic, partition, start, stop)
+        while not cursor.done:
+            yield from cursor.take(self._patience)
+
+    def cursor(self, topic: str, partition: int, start: int, end: int) -> MemoryCursor:
+        def fetch(position: int) -> tuple[list[InRecord], int]:
+            return self._broker.fetch(topic, partition, position, FETCH_RECORDS)
+
+        return MemoryCursor(f"{topic}[{partition}]", fetch, (start, end), self._held)
+
+    def _held(self, waited: float) -> bool:
+        """Wait a moment for an open transaction; False once that took too long."""
+        if waited >= self._patience:
+            return False
+        self._wait(TICK_S)
+        return True
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         return self._broker.committed(group) if self._broker.subscribed(group, topic) else {}
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+class MemoryCursor:
+    """A bounded read in slices (`ports.Cursor`)."""
+
+    def __init__(
+        self,
+        name: str,
+        fetch: Callable[[int], tuple[list[InRecord], int]],
+        bounds: tuple[int, int],
+        held: Callable[[float], bool],
+    ) -> None:
+        self._name = name
+        self._fetch = fetch
+        self.position, self._end = bounds
+        self._held = held
+        self._waited = 0.0
+
+    @property
+    def done(self) -> bool:
+        return self.position >= self._end
+
+    def take(self, timeout_s: float) -> list[InRecord]:
+        began = self._waited
+        while not self.done:
+            records, after = self._fetch(self.position)
+            if after > self.position:
+                self.position, self._waited = after, 0.0
+                return [record for record in records if record.offset < self._end]
+            if not self._held(self._waited):
+                raise Retriable(
+                    f"{self._name} cannot be read beyond offset {self.position} of {self._end}",
+                    "an open transaction holds it",
+                )
+            self._waited += TICK_S
+            if self._waited - began >= timeout_s:
+                break
+        return []
 
     def close(self) -> None:
         """Nothing is open."""
@@ -217,8 +281,12 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._partitions: dict[int, dict[str, dict[str, bytes]]] = {}
+        self._positions: dict[int, int] = {}
 
-    def write(self, partition: int, items: Iterable[Segment]) -> None:
+    def open(self, partition: int) -> int | None:
+        return self._positions.get(partition)
+
+    def write(self, partition: int, items: Iterable[Segment], position: int) -> None:
         sessions = self._partitions.setdefault(partition, {})
         for session, segment, value in items:
             if value is not None:
@@ -227,6 +295,7 @@ class MemoryStore:
                 sessions[session].pop(segment, None)
                 if not sessions[session]:
                     del sessions[session]
+        self._positions[partition] = position
 
     def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
         return self._partitions.get(partition, {}).get(session)
@@ -234,5 +303,14 @@ class MemoryStore:
     def sessions(self, partition: int) -> int:
         return len(self._partitions.get(partition, {}))
 
-    def drop(self, partition: int) -> None:
+    def release(self, partition: int) -> None:
+        """Memory is dear: what is another worker's now is not kept."""
+        self.wipe(partition)
+
+    def wipe(self, partition: int) -> None:
         self._partitions.pop(partition, None)
+        self._positions.pop(partition, None)
+
+    def close(self) -> None:
+        self._partitions.clear()
+        self._positions.clear()

@@ -79,9 +79,12 @@ class Source(Protocol):
         `start`. The only call during which partitions change hands."""
         ...
 
-    def committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
-        """Each partition's committed offset, None if never committed. Waits while a transaction
-        that carries offsets is open, then raises `Retriable`."""
+    def committed(
+        self, partitions: Iterable[int], wait_s: float = limits.COMMITTED_TIMEOUT_S
+    ) -> dict[int, int | None]:
+        """Each partition's committed offset, None if never committed. Waits at most ``wait_s``
+        while a transaction that carries offsets is open, then raises `Retriable`. `Fatal` if the
+        offsets are those of another topic of the same name."""
         ...
 
     def start(self, partition: int, offset: int | None) -> None:
@@ -89,13 +92,28 @@ class Source(Protocol):
         partition is no longer ours."""
         ...
 
-    def behind(self) -> int | None:
-        """Offsets between the positions of the started partitions and their ends, as readable
-        now; 0 when all is read. None while the group is dealing out partitions."""
+    def pause(self, partitions: Iterable[int]) -> None:
+        """No more records from ``partitions`` until they are started again."""
         ...
 
-    def close(self) -> None:
-        """Leave the group. Idempotent."""
+    def lag(self) -> dict[int, int] | None:
+        """Per started partition the offsets between its position and its end, as readable now; 0
+        when all is read. None while the group is dealing out partitions."""
+        ...
+
+    def current(self, member: Member) -> bool:
+        """Whether the group is still as it was when ``member`` was taken, as far as is known here
+        without asking the broker."""
+        ...
+
+    def abandon(self) -> None:
+        """Drop the consumer, which may be broken. Never raises, never blocks long. The next poll
+        joins anew, under the same name, and reports all that was held as revoked."""
+        ...
+
+    def close(self, *, leave: bool = True) -> None:
+        """Idempotent. ``leave``: the place in the group is given up at once; else it is kept for
+        the member's return within its session timeout."""
         ...
 
 
@@ -112,8 +130,9 @@ class Transaction(Protocol):
         joined, or whose generation passed, is refused."""
         ...
 
-    def flush(self) -> None:
-        """Return when every record sent is acknowledged; raise if one is not."""
+    def flush(self) -> dict[int, int]:
+        """Return when every record sent is acknowledged; raise if one is not. Gives, for each
+        partition of the state topic, the offset after the last record sent there."""
         ...
 
     def commit(self) -> None:
@@ -138,6 +157,27 @@ class Sink(Protocol):
     def close(self) -> None: ...
 
 
+class Cursor(Protocol):
+    """A bounded read of one partition in slices: committed records below ``end``, in order."""
+
+    @property
+    def position(self) -> int:
+        """Everything below it was taken, markers and aborted records included."""
+        ...
+
+    @property
+    def done(self) -> bool: ...
+
+    def take(self, timeout_s: float) -> Sequence[InRecord]:
+        """The next records, perhaps none within ``timeout_s``. `Retriable` without any progress
+        for long: a transaction that is open below the end holds it."""
+        ...
+
+    def close(self) -> None:
+        """Idempotent; never raises."""
+        ...
+
+
 class Reader(Protocol):
     """Topics read at rest, without a group: state restore, ``verify``, ``deadletter``, ``show``."""
 
@@ -157,6 +197,10 @@ class Reader(Protocol):
         no progress for long."""
         ...
 
+    def cursor(self, topic: str, partition: int, start: int, end: int) -> Cursor:
+        """`read` in slices, for who has other things to do meanwhile."""
+        ...
+
     def committed(self, group: str, topic: str) -> dict[int, int]:
         """The group's committed offset per partition; one without any is left out."""
         ...
@@ -169,10 +213,17 @@ Segment: TypeAlias = tuple[str, str, bytes | None]
 
 
 class StateStore(Protocol):
-    """Snapshots of cold sessions as bytes, per partition: what the state topic says, locally."""
+    """Snapshots of cold sessions as bytes, per partition, and the offset of the state topic that
+    they stand for. Both change in one step: a crash never leaves the one without the other."""
 
-    def write(self, partition: int, items: Iterable[Segment]) -> None:
-        """Apply changed segments in order; a value None deletes the segment."""
+    def open(self, partition: int) -> int | None:
+        """Take the partition up; the offset of the state topic to read on from. None: nothing that
+        can be used is held (what could not be is wiped, and the log says why)."""
+        ...
+
+    def write(self, partition: int, items: Iterable[Segment], position: int) -> None:
+        """Apply changed segments in order; a value None deletes the segment. ``position`` is the
+        offset after the last record of the state topic that is now part of it."""
         ...
 
     def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
@@ -183,9 +234,15 @@ class StateStore(Protocol):
         """How many sessions of the partition are known."""
         ...
 
-    def drop(self, partition: int) -> None:
-        """Forget the partition: it is somebody else's now."""
+    def release(self, partition: int) -> None:
+        """Somebody else's now. What is held may stay for its return."""
         ...
+
+    def wipe(self, partition: int) -> None:
+        """Forget the partition: what is held is not to be believed."""
+        ...
+
+    def close(self) -> None: ...
 
 
 class Clock(Protocol):

@@ -14,9 +14,8 @@ from operators.session import Session
 from schemas import snapshot
 
 from . import limits
-from .errors import Fatal
+from .errors import StoreDamaged
 from .ports import InRecord, Segment, StateStore
-from .topics import FOLD_ANEW
 
 SEPARATOR = "\x1f"
 
@@ -72,13 +71,14 @@ class States:
         try:
             return snapshot.load(session, segments)
         except snapshot.SnapshotError as error:
-            raise Fatal(str(error), FOLD_ANEW) from error
+            raise StoreDamaged(partition, str(error)) from error
 
     def merge(
-        self, partition: int, staged: Mapping[str, Session], saved: Iterable[Segment]
+        self, partition: int, staged: Mapping[str, Session], saved: Iterable[Segment], position: int
     ) -> None:
-        """A batch was committed: its states are the states now."""
-        self._store.write(partition, saved)
+        """A batch was committed: its states are the states now. ``position`` as in
+        `StateStore.write`."""
+        self._store.write(partition, saved, position)
         for session, state in staged.items():
             at = (partition, session)
             self._resident[at] = state
@@ -86,16 +86,35 @@ class States:
         while len(self._resident) > self._capacity:
             self._resident.popitem(last=False)
 
-    def restore(self, partition: int, records: Iterable[InRecord]) -> int:
-        """Take the partition over from its records on the state topic, from the first; returns
-        the number of sessions. What was held of it before is dropped."""
-        self.drop(partition)
-        self._store.write(partition, map(_segment, records))
+    def open(self, partition: int) -> int | None:
+        """Where to read on from on the state topic; None: from its first record."""
+        return self._store.open(partition)
+
+    def apply(self, partition: int, records: Iterable[InRecord], position: int) -> None:
+        """Records of the state topic up to ``position``, in their order."""
+        segments = [_segment(record) for record in records]
+        for session, _, _ in segments:
+            self._resident.pop((partition, session), None)
+        self._store.write(partition, segments, position)
+
+    def sessions(self, partition: int) -> int:
         return self._store.sessions(partition)
 
     def drop(self, partition: int) -> None:
-        """The partition is somebody else's, or what we hold of it is void."""
-        self._store.drop(partition)
+        """The partition is somebody else's."""
+        self._store.release(partition)
+        self._evict(partition)
+
+    def wipe(self, partition: int) -> None:
+        """What is held of the partition is not to be believed."""
+        self._store.wipe(partition)
+        self._evict(partition)
+
+    def close(self) -> None:
+        self._resident.clear()
+        self._store.close()
+
+    def _evict(self, partition: int) -> None:
         for at in [at for at in self._resident if at[0] == partition]:
             del self._resident[at]
 

@@ -141,7 +141,7 @@ class _Run:
             if begin > 0:
                 self._find_windows(records, folded.known)
             result = fold_batch(records, states.of(partition), self._max_row_bytes)
-            states.merge(partition, result.states, result.segments)
+            states.merge(partition, result.states, result.segments, 0)
             folded.known.update(result.states)
             self._gather(result, folded.outputs)
             self.totals.events += len(records)

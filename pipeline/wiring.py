@@ -12,6 +12,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec import Struct, field
@@ -25,9 +26,10 @@ from . import limits
 from .batch import Advanced, BatchResult, ReadRecord, advance, read, render
 from .commit import Folded
 from .errors import Fatal, PipelineError
-from .loop import Ends, Progress, Worker
+from .loop import Ends, Policy, Worker
 from .memory import MemoryBroker
 from .memory_ends import MemoryReader, MemorySink, MemorySource, MemoryStore, found_topics
+from .observe import Observer
 from .ports import InRecord, Polled
 from .state import States
 from .topics import Names, require
@@ -35,11 +37,18 @@ from .topics import Names, require
 Records: TypeAlias = Batch[Polled, Sequence[InRecord]]
 
 
+def _no_step(_: int) -> None:
+    """Nobody watches the commit procedure."""
+
+
 class WorkerSettings(Struct, frozen=True, kw_only=True):
     """One worker. ``broker``: ``HOST:PORT`` (several with commas), or a `MemoryBroker`.
 
     ``instance`` is stable across restarts of one worker and differs between workers.
-    ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read."""
+    ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read.
+    ``skip_expired`` goes on behind records that expired unfolded. ``state_dir``: where the local
+    store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``step`` is called before each
+    line of `commit.deliver`."""
 
     broker: str | MemoryBroker
     instance: str
@@ -52,6 +61,10 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     resident_sessions: int = limits.RESIDENT_SESSIONS
     stop: threading.Event = field(default_factory=threading.Event)
     stop_at_end: bool = False
+    skip_expired: bool = False
+    state_dir: Path | None = None
+    strict: tuple[str, ...] = ()
+    step: Callable[[int], None] = _no_step
 
     @property
     def names(self) -> Names:
@@ -71,16 +84,12 @@ class Running(Struct, frozen=True):
     totals: Counter[str]
 
 
-def build(
-    settings: WorkerSettings,
-    progress: Progress = lambda *_: None,
-) -> Running:
+def build(settings: WorkerSettings, observer: Observer | None = None) -> Running:
     """Connect, check the topics, wire the graph. `Fatal` when something is missing."""
     ends = _ends(settings)
     states = States(MemoryStore(), settings.resident_sessions)
-    worker = Worker(
-        ends, states, stop=settings.stop, stop_at_end=settings.stop_at_end, progress=progress
-    )
+    policy = Policy(settings.stop, at_end=settings.stop_at_end, skip_expired=settings.skip_expired)
+    worker = Worker(ends, states, policy, observer=observer, step=settings.step)
     return wire(worker, states, settings.max_row_bytes)
 
 
@@ -169,12 +178,12 @@ def _ends(settings: WorkerSettings) -> Ends:
             names=names,
         )
     from .kafka.client import Cluster  # noqa: PLC0415 - 0.2 s that memory need not pay
-    from .kafka.ends import kafka_ends  # noqa: PLC0415
+    from .kafka.ends import Instance, kafka_ends  # noqa: PLC0415
 
     return kafka_ends(
         Cluster(settings.broker, settings.client_options),
         names,
-        settings.transactional_id,
+        Instance(settings.instance, settings.transactional_id),
         settings.batch_records,
         settings.linger_ms,
     )

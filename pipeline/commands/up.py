@@ -22,7 +22,7 @@ from pipeline.wiring import Running, build
 from . import arguments, brokers, checking, demo, ingesting, listing, paths
 from .arguments import DONE, FAILED, Commands, command, number, switch
 from .terminal import Terminal
-from .workers import restoring, stopping, worker_settings
+from .workers import Restoring, stopping, worker_settings
 
 POLL_S = 0.25  #: between two looks at how far the worker is
 
@@ -156,7 +156,7 @@ class _Worker:
 @contextmanager
 def _worker(broker: brokers.Broker, stop: threading.Event, terminal: Terminal) -> Iterator[_Worker]:
     settings = worker_settings(broker.settings, broker.at, stop, stop_at_end=False)
-    worker = _Worker(build(settings, restoring(terminal)), stop)
+    worker = _Worker(build(settings, Restoring(terminal)), stop)
     worker.start()
     try:
         yield worker

@@ -7,7 +7,7 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -15,11 +15,14 @@ import msgspec
 
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
+from pipeline.observe import Observer
 from pipeline.wiring import WorkerSettings, build
 
 from . import arguments
 from .arguments import DONE, Commands, command, json_output, number, switch
 from .terminal import Terminal
+
+EVERY = 10_000  #: state records between two words on restoring
 
 
 def register(commands: Commands) -> None:
@@ -49,7 +52,7 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     """Until it is told to stop, or with ``--once`` until all is folded."""
     stop = threading.Event()
     worker = worker_settings(settings, settings.bootstrap, stop, stop_at_end=settings.once)
-    running = build(worker, restoring(terminal))
+    running = build(worker, Restoring(terminal))
     terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
     with stopping(stop, terminal), terminal.progress("folding", "records") as step:
         running.committed.subscribe(lambda _: step(running.totals["records"]))
@@ -74,14 +77,27 @@ def worker_settings(
     )
 
 
-def restoring(terminal: Terminal) -> Callable[[int, int, int], None]:
+class Restoring(Observer):
     """Says how far the states of a partition are restored, where that is worth a word."""
 
-    def say(partition: int, done: int, total: int) -> None:
-        if total and done:
-            terminal.say(f"partition {partition}: {done} of {total} state records restored")
+    def __init__(self, terminal: Terminal) -> None:
+        self._terminal = terminal
+        self._said: dict[int, int] = {}
 
-    return say
+    def restoring(self, partition: int, done: int, total: int) -> None:
+        if done - self._said.get(partition, 0) >= EVERY:
+            self._said[partition] = done
+            self._terminal.say(f"partition {partition}: {done} of {total} state records restored")
+
+    def restored(
+        self, partition: int, sessions: int, records: int, size: int, seconds: float
+    ) -> None:
+        self._said.pop(partition, None)
+        if records >= EVERY:
+            self._terminal.say(
+                f"partition {partition}: {sessions} sessions restored, "
+                f"{records / seconds:.0f} records/s, {size / seconds / 1e6:.1f} MB/s"
+            )
 
 
 @contextmanager

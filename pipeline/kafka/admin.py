@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
-from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from pipeline.errors import Fatal, Retriable
 from pipeline.topics import Difference, Found, TopicSpec, differences
 
-from .client import COMMON, Cluster, by_remedy
+from .client import COMMON, Cluster, by_remedy, new_admin
 
 CONNECT_MS = 10_000
 
@@ -24,7 +24,7 @@ class KafkaTopics:
         ours = {**COMMON, "bootstrap_timeout_ms": CONNECT_MS}
         try:
             with by_remedy(f"connecting to {cluster.bootstrap}"):
-                self._admin: Any = KafkaAdminClient(**cluster.settings(KafkaAdminClient, ours))
+                self._admin: Any = new_admin(cluster, ours)
         except Retriable as error:
             raise Fatal(
                 f"no Kafka broker answers at {cluster.bootstrap} ({error.message})",
@@ -59,6 +59,12 @@ class KafkaTopics:
             name: Found(count, {key: entry["value"] for key, entry in configs[name].items()})
             for name, count in counts.items()
         }
+
+    def identity(self, name: str) -> str:
+        """What a topic of this name made anew would not have."""
+        with by_remedy("describing topics"):
+            (topic,) = self._admin.describe_topics([name])
+        return str(topic.get("topic_id") or "")
 
     def check(self, specs: Iterable[TopicSpec]) -> list[Difference]:
         """Exactly what differs from ``specs``; empty when nothing does."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import threading
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -13,11 +11,12 @@ import kafka.producer.kafka as producer_module
 from kafka import KafkaConsumer, KafkaProducer
 from kafka import errors as raised
 from kafka.admin import KafkaAdminClient
-from msgspec import Struct
+from msgspec import Struct, field
 
 from pipeline import limits
 from pipeline.errors import Fatal, Fenced, PipelineError, Poison, Retriable
 
+from .clients import Clients, KafkaPython
 from .headers import tolerate_header_names
 
 T = TypeVar("T")
@@ -35,6 +34,7 @@ RESERVED = frozenset(
         "enable_auto_commit",
         "enable_idempotence",
         "group_id",
+        "group_instance_id",
         "isolation_level",
         "key_deserializer",
         "key_serializer",
@@ -57,6 +57,7 @@ class Cluster(Struct, frozen=True):
 
     bootstrap: str
     options: Mapping[str, Any] = {}
+    clients: Clients = field(default_factory=KafkaPython)
 
     def settings(self, client: type, ours: Mapping[str, Any]) -> dict[str, Any]:
         """The settings of one client: ours, and of the user's those that this client knows."""
@@ -82,41 +83,17 @@ class Cluster(Struct, frozen=True):
                 )
 
 
-def bounded(what: str, seconds: float, call: Callable[[], T]) -> T:
-    """``call()`` in a thread of its own, waited for at most ``seconds``; then `Retriable`.
-
-    kafka-python may never return from a transactional call. The thread left behind is a daemon and
-    ends with whatever its producer is abandoned to."""
-    outcome: list[T] = []
-    failure: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(call())
-        except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
-            failure.append(error)
-
-    thread = threading.Thread(target=run, name=f"foldstream-{what}", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if failure:
-        raise failure[0]
-    if not outcome:
-        raise Retriable(f"{what} did not return within {seconds:g} s")
-    return outcome[0]
-
-
-def patiently(seconds: float, call: Callable[[], T]) -> T:
+def patiently(clients: Clients, seconds: float, call: Callable[[], T]) -> T:
     """``call()``, again for so long as it meets what passes by itself: a topic or a coordinator
     that has just been made, moved, or is loading. Then kafka-python's error."""
-    until = time.monotonic() + seconds
+    until = clients.monotonic() + seconds
     while True:
         try:
             return call()
         except raised.RetriableError:
-            if time.monotonic() >= until:
+            if clients.monotonic() >= until:
                 raise
-            time.sleep(PAUSE_S)
+            clients.sleep(PAUSE_S)
 
 
 @contextmanager
@@ -170,7 +147,12 @@ def new_consumer(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
     """A `KafkaConsumer` that reads whatever stands in a topic."""
     tolerate_header_names()
     with by_remedy("connecting"):
-        return KafkaConsumer(**cluster.settings(KafkaConsumer, ours))
+        return cluster.clients.consumer(**cluster.settings(KafkaConsumer, ours))
+
+
+def new_admin(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
+    """A `KafkaAdminClient`."""
+    return cluster.clients.admin(**cluster.settings(KafkaAdminClient, ours))
 
 
 #: Of every client: a broker that is back is found within a second.

@@ -26,6 +26,7 @@ class KafkaLineSink:
     """``patience_s``: how long a send may wait for room, and a record for its acknowledgement."""
 
     def __init__(self, cluster: Cluster, names: Names, patience_s: float = PATIENCE_S) -> None:
+        self._clients = cluster.clients
         self._patience_s = patience_s
         self._topics = {role: names.of(role) for role in ("events", "deadletter")}
         self._underway: list[Any] = []
@@ -42,7 +43,7 @@ class KafkaLineSink:
         }
         self._partitions = _partitions(cluster, self._topics)
         with by_remedy("opening the producer"):
-            self._producer = KafkaProducer(**cluster.settings(KafkaProducer, ours))
+            self._producer = cluster.clients.producer(**cluster.settings(KafkaProducer, ours))
 
     def partition(self, key: bytes) -> int:
         """As every Kafka client's default partitioner does."""
@@ -79,7 +80,7 @@ class KafkaLineSink:
 
     def close(self) -> None:
         """What is not flushed may or may not arrive; the next run finds out."""
-        close_quietly(self._producer)
+        close_quietly(self._clients, self._producer)
 
 
 def _partitions(cluster: Cluster, topics: dict[str, str]) -> dict[str, int]:

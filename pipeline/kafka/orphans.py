@@ -11,21 +11,20 @@ a right that the worker has.
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Iterable
 from contextlib import closing
 from typing import Any
 
 from kafka import TopicPartition
 from kafka import errors as raised
-from kafka.admin import KafkaAdminClient
 from msgspec import Struct
 
 from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.topics import ROLES, Names
 
-from .client import CALL_SETTINGS, Cluster, patiently
+from .client import CALL_SETTINGS, Cluster, new_admin, patiently
+from .clients import Clients
 
 log = logging.getLogger(__name__)
 
@@ -46,26 +45,26 @@ def end_orphans(cluster: Cluster, producer: Any, ours: Ours) -> None:
 
     Pending offsets of the group cannot be looked at, so they are aborted in any case.
     Raises kafka-python's errors, and `Retriable` if something stays open."""
-    settings = cluster.settings(KafkaAdminClient, CALL_SETTINGS)
-    with closing(KafkaAdminClient(**settings)) as admin:
-        found = patiently(PATIENCE_S, lambda: orphans(admin, ours))
+    clients = cluster.clients
+    with closing(new_admin(cluster, CALL_SETTINGS)) as admin:
+        found = patiently(clients, PATIENCE_S, lambda: orphans(admin, ours))
         _abort(producer, ours, found)
         if not found:
             return
         log.warning("aborting what a lost transaction left open: %s", _told(found))
-        _await_end(admin, ours)
+        _await_end(clients, admin, ours)
 
 
-def _await_end(admin: Any, ours: Ours) -> None:
+def _await_end(clients: Clients, admin: Any, ours: Ours) -> None:
     """The markers are written after the abort was answered."""
-    until = time.monotonic() + MARKERS_S
-    while left := patiently(PATIENCE_S, lambda: orphans(admin, ours)):
-        if time.monotonic() > until:
+    until = clients.monotonic() + MARKERS_S
+    while left := patiently(clients, PATIENCE_S, lambda: orphans(admin, ours)):
+        if clients.monotonic() > until:
             raise Retriable(
                 f"a lost transaction is still open on {_told(left)}",
                 "see `kafka-transactions.sh find-hanging`, and end it with `abort`",
             )
-        time.sleep(0.05)
+        clients.sleep(0.05)
 
 
 def orphans(admin: Any, ours: Ours) -> list[TopicPartition]:

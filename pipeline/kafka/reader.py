@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
 from kafka import TopicPartition
 from kafka import errors as raised
-from kafka.admin import KafkaAdminClient
 
 from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import COMMON, Cluster, bounded, by_remedy, new_consumer, patiently
+from .client import COMMON, Cluster, by_remedy, new_admin, new_consumer, patiently
+from .clients import Clients
 from .source import in_record
 
 POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
@@ -49,46 +48,42 @@ class KafkaReader:
         position, stop = max(start, first), last if end is None else end
         if position >= stop:
             return
+        cursor = self.cursor(topic, partition, position, stop)
+        try:
+            while not cursor.done:
+                yield from cursor.take(self._stall_s)
+        finally:  # the generator may be closed halfway, too
+            cursor.close()
+
+    def cursor(self, topic: str, partition: int, start: int, end: int) -> KafkaCursor:
+        at = TopicPartition(topic, partition)
+        if start >= end:
+            return KafkaCursor(self._cluster.clients, None, at, (start, end))
         consumer = self._idle.pop() if self._idle else self._consumer("read_committed")
         try:
-            at = TopicPartition(topic, partition)
             consumer.assign([at])
-            consumer.seek(at, position)
-            yield from self._until(consumer, at, position, stop)
-        except BaseException:  # the generator may be closed halfway, too
-            _close(consumer)
+            consumer.seek(at, start)
+        except BaseException:
+            _close(self._cluster.clients, consumer)
             raise
-        self._idle.append(consumer)
-
-    def _until(
-        self, consumer: Any, at: TopicPartition, position: int, stop: int
-    ) -> Iterator[InRecord]:
-        """Records below ``stop``. The position also moves over transaction markers and aborted
-        records, which bring nothing; it stands still at the first open transaction."""
-        moved = time.monotonic()
-        while position < stop:
-            with by_remedy(f"reading {at.topic}"):
-                polled = consumer.poll(timeout_ms=POLL_MS)
-                now = consumer.position(at, timeout_ms=POSITION_MS)
-            for record in polled.get(at, ()):
-                if record.offset >= stop:
-                    return
-                yield in_record(record)
-            if now is not None and now > position:
-                position, moved = now, time.monotonic()
-            elif time.monotonic() - moved > self._stall_s:
-                raise Retriable(
-                    f"{at.topic}[{at.partition}] cannot be read beyond offset {position} of {stop}",
-                    "an open transaction may hold it, or a broker is away",
-                )
+        return KafkaCursor(
+            self._cluster.clients,
+            consumer,
+            at,
+            (start, end),
+            stall_s=self._stall_s,
+            idle=self._idle.append,
+        )
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
         with by_remedy(f"reading the offsets of group {group}"):
-            admin = KafkaAdminClient(**self._cluster.settings(KafkaAdminClient, {}))
+            admin = new_admin(self._cluster, {})
             try:
                 # On a fresh broker the coordinator's own topic is made by the first who asks.
                 offsets = patiently(
-                    limits.COORDINATOR_S, lambda: admin.list_group_offsets({group: None})
+                    self._cluster.clients,
+                    limits.COORDINATOR_S,
+                    lambda: admin.list_group_offsets({group: None}),
                 ).get(group, {})
             finally:
                 admin.close()
@@ -101,7 +96,7 @@ class KafkaReader:
     def close(self) -> None:
         for consumer in (*self._idle, self._opened):
             if consumer is not None:
-                _close(consumer)
+                _close(self._cluster.clients, consumer)
         self._idle, self._opened = [], None
 
     def _plain(self) -> Any:
@@ -124,10 +119,71 @@ class KafkaReader:
         return new_consumer(self._cluster, ours)
 
 
-def _close(consumer: Any) -> None:
+class KafkaCursor:
+    """A bounded read in slices (`ports.Cursor`) over a consumer of its own, which is given back to
+    ``idle`` when the read came to its end."""
+
+    def __init__(
+        self,
+        clients: Clients,
+        consumer: Any,
+        at: TopicPartition,
+        bounds: tuple[int, int],
+        *,
+        stall_s: float = limits.READ_STALL_S,
+        idle: Callable[[Any], None] = lambda _: None,
+    ) -> None:
+        self._clients = clients
+        self._consumer = consumer
+        self._at = at
+        self.position, self._end = bounds
+        self._stall_s = stall_s
+        self._idle = idle
+        self._moved = clients.monotonic()
+
+    @property
+    def done(self) -> bool:
+        return self.position >= self._end
+
+    def take(self, timeout_s: float) -> list[InRecord]:
+        """The position also moves over transaction markers and aborted records, which bring
+        nothing; it stands still at the first open transaction."""
+        until = self._clients.monotonic() + timeout_s
+        while not self.done:
+            with by_remedy(f"reading {self._at.topic}"):
+                polled = self._consumer.poll(timeout_ms=POLL_MS)
+                now = self._consumer.position(self._at, timeout_ms=POSITION_MS)
+            if now is not None and now > self.position:
+                self.position, self._moved = now, self._clients.monotonic()
+            if found := polled.get(self._at):
+                return [in_record(record) for record in found if record.offset < self._end]
+            self._refuse_stall()
+            if self._clients.monotonic() >= until:
+                break
+        return []
+
+    def _refuse_stall(self) -> None:
+        if self._clients.monotonic() - self._moved > self._stall_s:
+            raise Retriable(
+                f"{self._at.topic}[{self._at.partition}] cannot be read beyond offset "
+                f"{self.position} of {self._end}",
+                "an open transaction may hold it, or a broker is away",
+            )
+
+    def close(self) -> None:
+        consumer, self._consumer = self._consumer, None
+        if consumer is None:
+            return
+        if self.done:
+            self._idle(consumer)
+        else:
+            _close(self._clients, consumer)
+
+
+def _close(clients: Clients, consumer: Any) -> None:
     """Within seconds: the client's own close waits for its thread without a limit, and would keep
     a process that ends over an error from ending."""
     timeout = limits.CLOSE_TIMEOUT_S
     with suppress(raised.KafkaError, Retriable):
         close = partial(consumer.close, autocommit=False, timeout_ms=int(timeout * 1000))
-        bounded("close", 3 * timeout, close)
+        clients.bounded("close", 3 * timeout, close)

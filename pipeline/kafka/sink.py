@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -17,16 +16,19 @@ from pipeline.errors import CommitUnknown, Fatal, Fenced, PipelineError, Retriab
 from pipeline.ports import Member, OutRecord, require_joined, too_large
 from pipeline.topics import Names
 
-from .client import CALL_SETTINGS, Cluster, bounded, by_remedy, restore_logger, translated
+from .client import CALL_SETTINGS, Cluster, by_remedy, restore_logger, translated
+from .clients import Clients
 from .orphans import Ours, end_orphans
 
 
 class SinkSettings(Struct, frozen=True):
-    """``partitions`` of the dead-letter topic; the others are addressed as they are."""
+    """``deadletter_partitions``: the other topics are addressed as they are. ``events_id`` goes
+    with the committed offsets: they are those of that topic and of no later one of its name."""
 
     names: Names
     transactional_id: str
     deadletter_partitions: int
+    events_id: str = ""
     call_timeout_s: float = limits.CALL_TIMEOUT_S
 
 
@@ -37,11 +39,12 @@ class KafkaSink:
         self._producer: Any = None
 
     def open(self) -> None:
-        attempt = _Attempt(self._producer_settings())
+        clients = self._cluster.clients
+        attempt = _Attempt(clients, self._producer_settings())
         try:
             with by_remedy("opening the transactional producer"):
                 seconds = self._settings.call_timeout_s
-                self._producer = bounded("init_transactions", seconds, attempt.run)
+                self._producer = clients.bounded("init_transactions", seconds, attempt.run)
         except PipelineError:
             attempt.give_up()
             raise
@@ -53,14 +56,13 @@ class KafkaSink:
         ours = Ours(self._settings.names, self._settings.transactional_id)
         try:
             with by_remedy("ending what a lost transaction left open"):
-                bounded(
+                self._cluster.clients.bounded(
                     "end_orphans",
                     self._settings.call_timeout_s,
                     lambda: end_orphans(self._cluster, producer, ours),
                 )
-        except (
-            Fenced
-        ) as error:  # not a twin's doing: it may be an attempt of ours that was given up
+        except Fenced as error:
+            # Not a twin's doing: it may be an attempt of ours that was given up.
             self.abandon()
             raise Retriable(error.message) from error
         except PipelineError:
@@ -73,12 +75,12 @@ class KafkaSink:
         restore_logger()
         with by_remedy("begin"):
             self._producer.begin_transaction()
-        return KafkaTransaction(self._producer, self._settings)
+        return KafkaTransaction(self._cluster.clients, self._producer, self._settings)
 
     def abandon(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
-            close_quietly(producer)
+            close_quietly(self._cluster.clients, producer)
 
     def close(self) -> None:
         self.abandon()
@@ -102,7 +104,8 @@ class _Attempt:
     """One try to make a producer, in the watchdog's thread. Given up, it must not fence us later:
     a producer that comes into being after that is closed before it has a transactional epoch."""
 
-    def __init__(self, settings: dict[str, Any]) -> None:
+    def __init__(self, clients: Clients, settings: dict[str, Any]) -> None:
+        self._clients = clients
         self._settings = settings
         self._given_up = False
 
@@ -110,25 +113,27 @@ class _Attempt:
         self._given_up = True
 
     def run(self) -> Any:
-        producer = KafkaProducer(**self._settings)
+        producer = self._clients.producer(**self._settings)
         try:
             if not self._given_up:
                 producer.init_transactions()
         except raised.KafkaError:
-            close_quietly(producer)
+            close_quietly(self._clients, producer)
             raise
         if self._given_up:
-            close_quietly(producer)
+            close_quietly(self._clients, producer)
         return producer
 
 
 class KafkaTransaction:
-    def __init__(self, producer: Any, settings: SinkSettings) -> None:
+    def __init__(self, clients: Clients, producer: Any, settings: SinkSettings) -> None:
+        self._clients = clients
         self._producer = producer
         self._settings = settings
         self._topics = {role: settings.names.of(role) for role in _ROLES}
         self._futures: list[Any] = []
-        self._began = time.monotonic()
+        self._states: dict[int, Any] = {}
+        self._began = clients.monotonic()
 
     def send(self, record: OutRecord) -> None:
         partition = record.partition
@@ -148,13 +153,17 @@ class KafkaTransaction:
         except raised.KafkaError as error:
             raise self._translated(f"sending to {self._topics[record.role]}", error) from error
         self._futures.append(future)
+        if record.role == "state":
+            self._states[partition] = future
 
     def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
         require_joined(member)
         assert isinstance(member.token, ConsumerGroupMetadata)
         topic = self._settings.names.of("events")
         commits = {
-            TopicPartition(topic, partition): OffsetAndMetadata(offset, "", -1)
+            TopicPartition(topic, partition): OffsetAndMetadata(
+                offset, self._settings.events_id, -1
+            )
             for partition, offset in offsets.items()
         }
         self._bounded(
@@ -162,7 +171,7 @@ class KafkaTransaction:
             lambda: self._producer.send_offsets_to_transaction(commits, member.token),
         )
 
-    def flush(self) -> None:
+    def flush(self) -> dict[int, int]:
         try:
             self._producer.flush(timeout=self._settings.call_timeout_s)
         except raised.KafkaError as error:
@@ -173,6 +182,7 @@ class KafkaTransaction:
                 raise self._translated("a record was not acknowledged", lost) from lost
             if not future.is_done:
                 raise Retriable("a record was neither acknowledged nor refused")
+        return {partition: future.value.offset + 1 for partition, future in self._states.items()}
 
     def commit(self) -> None:
         try:
@@ -184,7 +194,7 @@ class KafkaTransaction:
 
     def _bounded(self, what: str, call: Callable[[], None]) -> None:
         try:
-            bounded(what, self._settings.call_timeout_s, call)
+            self._clients.bounded(what, self._settings.call_timeout_s, call)
         except (raised.KafkaError, PipelineError) as error:
             raise self._translated(what, error) from error
 
@@ -192,7 +202,7 @@ class KafkaTransaction:
         """By remedy. A transaction that took too long was ended by the broker, which then fences
         its producer as it would for a second worker."""
         found = translated(what, error)
-        seconds = time.monotonic() - self._began
+        seconds = self._clients.monotonic() - self._began
         ended = isinstance(found, Fenced) or isinstance(error, raised.IllegalStateError)
         if ended and seconds * 1000 >= limits.TRANSACTION_TIMEOUT_MS:
             return Retriable(
@@ -205,9 +215,9 @@ class KafkaTransaction:
 _ROLES = ("surface", "transcript", "partials", "overview", "deadletter", "state")
 
 
-def close_quietly(producer: Any) -> None:
+def close_quietly(clients: Clients, producer: Any) -> None:
     """Close within a second or two. What it had open is aborted when its successor opens."""
     with contextlib.suppress(raised.KafkaError, Retriable):
         timeout = limits.CLOSE_TIMEOUT_S
-        bounded("close", 3 * timeout, lambda: producer.close(timeout=timeout))
+        clients.bounded("close", 3 * timeout, lambda: producer.close(timeout=timeout))
     restore_logger()

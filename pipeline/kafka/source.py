@@ -8,32 +8,44 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import closing, suppress
+from functools import partial
 from typing import Any
 
 from kafka import ConsumerRebalanceListener, TopicPartition
 from kafka import errors as raised
+from kafka.admin import MemberToRemove
 from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.structs import MemberState
+from kafka.structs import ConsumerGroupMetadata, MemberState
 from msgspec import Struct
 
 from pipeline import limits
+from pipeline.errors import Fatal, Retriable
 from pipeline.ports import InRecord, Member, Polled
+from pipeline.topics import FOLD_ANEW
 
-from .client import COMMON, Cluster, by_remedy, new_consumer
+from .client import CALL_SETTINGS, COMMON, Cluster, by_remedy, new_admin, new_consumer
+
+CALL_MS = int(limits.COMMITTED_TIMEOUT_S * 1000)
+MINIMAL_WAIT_S = 0.05
 
 
 class SourceSettings(Struct, frozen=True):
+    """``instance``: the name of a static member, which keeps its place over a restart; None: a
+    member like any other. ``topic_id``: offsets that carry another one are not of this topic."""
+
     topic: str
     group: str
+    instance: str | None = None
+    topic_id: str = ""
     batch_records: int = limits.BATCH_RECORDS
     linger_ms: int = limits.LINGER_MS
-    call_timeout_s: float = limits.COMMITTED_TIMEOUT_S
 
 
 class KafkaSource:
     def __init__(self, cluster: Cluster, settings: SourceSettings) -> None:
         self._cluster = cluster
+        self._clients = cluster.clients
         self._settings = settings
         self._changes: deque[tuple[str, int]] = deque()
         self._mine: set[int] = set()
@@ -60,16 +72,29 @@ class KafkaSource:
         member = Member(group.generation_id, group.member_id, group)
         return Polled(records, member, revoked=revoked, assigned=assigned)
 
-    def committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
-        wanted = [self._at(partition) for partition in partitions]
-        if not wanted:
-            return {}
-        consumer, timeout = self._consumer(), self._settings.call_timeout_s
-        with by_remedy("reading committed offsets"):
-            return {
-                at.partition: consumer.committed(at, timeout_ms=int(timeout * 1000))
-                for at in wanted
-            }
+    def committed(
+        self, partitions: Iterable[int], wait_s: float = limits.COMMITTED_TIMEOUT_S
+    ) -> dict[int, int | None]:
+        consumer, until = self._consumer(), self._clients.monotonic() + wait_s
+        found: dict[int, int | None] = {}
+        for at in map(self._at, partitions):
+            left_s = max(until - self._clients.monotonic(), MINIMAL_WAIT_S)
+            with by_remedy("reading committed offsets"):
+                told = consumer.committed(at, metadata=True, timeout_ms=int(left_s * 1000))
+            found[at.partition] = None if told is None else self._ours(at, told)
+        return found
+
+    def _ours(self, at: TopicPartition, told: Any) -> int | None:
+        """The offset, unless it is of a topic of this name that is no more."""
+        named = told.metadata
+        if named and self._settings.topic_id and named != self._settings.topic_id:
+            raise Fatal(
+                f"{at.topic} was deleted and made again: what is committed of it (offset "
+                f"{told.offset} of partition {at.partition}) was another topic's",
+                FOLD_ANEW,
+            )
+        offset: int = told.offset
+        return offset if offset >= 0 else None
 
     def start(self, partition: int, offset: int | None) -> None:
         consumer, at = self._consumer(), self._at(partition)
@@ -83,28 +108,59 @@ class KafkaSource:
             consumer.resume(at)
         self._started.add(partition)
 
-    def behind(self) -> int | None:
+    def pause(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            self._started.discard(partition)
+            at = self._at(partition)
+            if self._opened is not None and at in self._opened.assignment():
+                self._opened.pause(at)
+
+    def lag(self) -> dict[int, int] | None:
         if not self._stable:
             return None
         consumer = self._consumer()
-        timeout_ms = int(self._settings.call_timeout_s * 1000)
         started = [self._at(partition) for partition in sorted(self._started)]
         if not started:
-            return 0
+            return {}
         with by_remedy("reading end offsets"):
-            ends = consumer.end_offsets(started, timeout_ms=timeout_ms)
-            positions = {at: consumer.position(at, timeout_ms=timeout_ms) for at in started}
+            ends = consumer.end_offsets(started, timeout_ms=CALL_MS)
+            positions = {at: consumer.position(at, timeout_ms=CALL_MS) for at in started}
         if any(position is None for position in positions.values()):
             return None
-        behind: int = sum(max(0, ends[at] - positions[at]) for at in started)
-        return behind
+        return {at.partition: max(0, ends[at] - positions[at]) for at in started}
 
-    def close(self) -> None:
+    def current(self, member: Member) -> bool:
+        now, then = self._consumer().group_metadata(), member.token
+        assert isinstance(then, ConsumerGroupMetadata)
+        return (now.generation_id, now.member_id) == (then.generation_id, then.member_id)
+
+    def abandon(self) -> None:
         if self._opened is not None:
-            with suppress(raised.KafkaError):  # then the session runs out by itself
-                timeout_ms = int(limits.CLOSE_TIMEOUT_S * 1000)
-                self._opened.close(autocommit=False, timeout_ms=timeout_ms)
-            self._opened = None
+            self._changes.clear()
+            self._changes.extend(("lost", partition) for partition in self._mine)
+            consumer, self._opened = self._opened, None
+            self._started.clear()
+            self._shut(consumer)
+
+    def close(self, *, leave: bool = True) -> None:
+        if self._opened is not None:
+            consumer, self._opened = self._opened, None
+            self._shut(consumer)
+            if leave and self._settings.instance is not None:
+                with suppress(raised.KafkaError, Retriable):  # then its session runs out
+                    self._clients.bounded("leave", limits.CLOSE_TIMEOUT_S, self._leave)
+
+    def _shut(self, consumer: Any) -> None:
+        """A static member keeps its place thereby."""
+        timeout = limits.CLOSE_TIMEOUT_S
+        close = partial(consumer.close, autocommit=False, timeout_ms=int(timeout * 1000))
+        with suppress(raised.KafkaError, Retriable):  # then the session runs out by itself
+            self._clients.bounded("close", 3 * timeout, close)
+
+    def _leave(self) -> None:
+        with closing(new_admin(self._cluster, CALL_SETTINGS)) as admin:
+            member = MemberToRemove(group_instance_id=self._settings.instance)
+            admin.remove_group_members(self._settings.group, [member])
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -119,8 +175,7 @@ class KafkaSource:
             with by_remedy("connecting"):
                 # Makes it know this topic and no other: a leader of the group that does not know
                 # it deals out nothing, and the assignor's work is quadratic in all it knows.
-                timeout_ms = int(self._settings.call_timeout_s * 1000)
-                consumer.beginning_offsets([self._at(0)], timeout_ms=timeout_ms)
+                consumer.beginning_offsets([self._at(0)], timeout_ms=CALL_MS)
             consumer.subscribe([self._settings.topic], listener=_Listener(consumer, self._changes))
             self._opened = consumer
         return self._opened
@@ -129,8 +184,9 @@ class KafkaSource:
         return {
             **COMMON,
             "group_id": self._settings.group,
+            "group_instance_id": self._settings.instance,
             "enable_auto_commit": False,
-            "auto_offset_reset": "earliest",
+            "auto_offset_reset": "none",  # an offset that is gone is an error, not a new beginning
             "isolation_level": "read_committed",
             "partition_assignment_strategy": [CooperativeStickyAssignor],
             "session_timeout_ms": limits.SESSION_TIMEOUT_MS,
@@ -176,6 +232,8 @@ class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # kafka-python
     def on_partitions_assigned(self, assigned: Iterable[TopicPartition]) -> None:
         new = list(assigned)
         self._consumer.pause(*new)
+        for at in new:  # else a poll would look for a position by itself
+            self._consumer.seek(at, 0)
         self._changes.extend(("assigned", at.partition) for at in new)
 
 

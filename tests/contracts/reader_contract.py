@@ -53,6 +53,36 @@ class ReaderContract:
         pairs = [(a.value, b.value) for a, b in zip(one, two, strict=True)]
         assert pairs == [(b"0", b"0"), (b"1", b"1"), (b"2", b"2")]
 
+    def test_a_cursor_reads_in_slices_and_over_markers(self, ends: Deployment) -> None:
+        ends.append(b"x")
+        sink = ends.opened()
+        _, member = take(ends.source(), 1)
+        publish(sink, [out(b"1"), out(b"2")], {0: 1}, member)
+        reader, topic = ends.reader(), ends.names.of("surface")
+        first, end = reader.bounds(topic, 0)
+        cursor = reader.cursor(topic, 0, first, end)
+        found: list[bytes | None] = []
+        for _ in range(100):
+            if cursor.done:
+                break
+            found += [record.value for record in cursor.take(0.1)]
+        assert found == [b"1", b"2"]
+        assert cursor.position >= end
+        cursor.close()
+        cursor.close()
+        assert reader.cursor(topic, 0, end, end).done
+
+    def test_a_cursor_waits_no_longer_than_it_is_told(self, ends: Deployment) -> None:
+        transaction = ends.opened().begin()
+        transaction.send(out(b"undecided"))
+        transaction.flush()
+        cursor = ends.reader().cursor(ends.names.of("surface"), 0, 0, 1)
+        assert cursor.take(0.01) == []
+        assert not cursor.done
+        transaction.commit()
+        assert [record.value for record in cursor.take(5)] == [b"undecided"]
+        cursor.close()
+
     def test_an_open_transaction_is_waited_for_and_not_read_over(self, ends: Deployment) -> None:
         transaction = ends.opened().begin()
         transaction.send(out(b"undecided"))

@@ -39,6 +39,21 @@ class SinkContract:
         assert list(row.headers) == [("session", b"s"), ("epoch", b"0")]
         assert ends.values("state", 1) == [None]
 
+    def test_flush_tells_where_the_states_stand(self, ends: Deployment) -> None:
+        transaction = ends.opened().begin()
+        for record in (
+            out(b"1", role="state"),
+            out(b"2"),
+            out(b"3", role="state"),
+            out(b"4", partition=2, role="state"),
+        ):
+            transaction.send(record)
+        positions = transaction.flush()
+        transaction.commit()
+        assert positions == {
+            partition: ends.read("state", partition)[-1].offset + 1 for partition in (0, 2)
+        }
+
     def test_dead_letters_take_the_partition_modulo(self, ends: Deployment) -> None:
         ends.append(b"x")
         sink = ends.opened()

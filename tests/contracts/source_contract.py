@@ -93,23 +93,63 @@ class SourceContract:
         transaction = sink.begin()
         transaction.send_offsets({0: 1}, member)
         with pytest.raises(Retriable):
-            source.committed([0])
+            source.committed([0], 0.3)
         transaction.commit()
         assert source.committed([0]) == {0: 1}
 
-    def test_behind_is_zero_once_all_is_read(self, ends: Deployment) -> None:
+    def test_lag_is_zero_once_all_is_read(self, ends: Deployment) -> None:
         for n in range(4):
             ends.append(b"%d" % n, partition=n % PARTITIONS)
         source = ends.source()
         start_all(source, joined(source).assigned)
-        assert source.behind() == 4
+        assert sum((source.lag() or {}).values()) == 4
         came = 0
         while came < 4:
             polled = until(source, lambda polled: bool(polled.records))
             came += sum(len(records) for records in polled.records.values())
-        assert source.behind() == 0
+        assert source.lag() == {0: 0, 1: 0, 2: 0}
         ends.append(b"more")
-        assert source.behind() == 1
+        assert source.lag() == {0: 1, 1: 0, 2: 0}
+
+    def test_a_paused_partition_brings_nothing_until_it_is_started_again(
+        self, ends: Deployment
+    ) -> None:
+        source = ends.source()
+        start_all(source, joined(source).assigned)
+        source.pause([0])
+        ends.append(b"0")
+        ends.append(b"1", partition=1)
+        assert set(until(source, lambda polled: bool(polled.records)).records) == {1}
+        assert source.poll(0.3).records == {}
+        source.start(0, 0)
+        assert set(until(source, lambda polled: bool(polled.records)).records) == {0}
+
+    def test_a_member_is_current_until_the_group_moves_on(self, ends: Deployment) -> None:
+        source = ends.source()
+        member = joined(source).member
+        assert source.current(member)
+        source.abandon()
+        assert not source.current(joined(source).member) or not source.current(member)
+
+    def test_an_abandoned_consumer_joins_anew(self, ends: Deployment) -> None:
+        ends.append(b"x")
+        source = ends.source()
+        assert len(take(source, 1)[0]) == 1
+        source.abandon()
+        source.abandon()
+        lost: set[int] = set()
+        got: set[int] = set()
+        values: list[bytes | None] = []
+        for _ in range(60):
+            polled = source.poll(0.25)
+            lost |= set(polled.revoked)
+            got |= set(polled.assigned)
+            start_all(source, polled.assigned)
+            values += [record.value for records in polled.records.values() for record in records]
+            if values:
+                break
+        assert lost == got == set(range(PARTITIONS))
+        assert values == [b"x"]
 
     def test_second_member_takes_over_a_share(self, ends: Deployment) -> None:
         first, second = ends.source(), ends.source()

@@ -57,9 +57,7 @@ def ends(kafka: str) -> Iterator[Deployment]:
         yield Deployment(
             names,
             lambda: closed_later(
-                lambda: KafkaSource(
-                    cluster, SourceSettings(events, names.application, call_timeout_s=3.0)
-                )
+                lambda: KafkaSource(cluster, SourceSettings(events, names.application))
             ),
             sink,
             lambda: closed_later(lambda: KafkaReader(cluster, stall_s=2.0)),

@@ -85,12 +85,10 @@ def test_nor_its_offsets(kafka: str, names: Names) -> None:
         manager._enqueue_request(TxnOffsetCommitHandler(manager, group, commits, result))
         producer._sender.wakeup()
         assert result.wait(timeout_ms=10_000)
-    source = KafkaSource(
-        Cluster(kafka), SourceSettings(names.of("events"), names.application, call_timeout_s=2.0)
-    )
+    source = KafkaSource(Cluster(kafka), SourceSettings(names.of("events"), names.application))
     with closing(KafkaSink(Cluster(kafka), settings)) as sink, closing(source):
         with pytest.raises(Retriable):
-            source.committed([1])
+            source.committed([1], 2.0)
         sink.open()
         assert source.committed([1]) == {1: None}
 

@@ -17,9 +17,10 @@ from kafka import errors as raised
 from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Poison, Retriable
-from pipeline.kafka import reader as reader_module
+from pipeline.kafka import clients as clients_module
 from pipeline.kafka import sink as sink_module
-from pipeline.kafka.client import Cluster, bounded, patiently, translated
+from pipeline.kafka.client import Cluster, patiently, translated
+from pipeline.kafka.clients import KafkaPython
 from pipeline.kafka.reader import KafkaReader
 from pipeline.kafka.sink import KafkaSink, KafkaTransaction, SinkSettings
 from pipeline.ports import Member, OutRecord
@@ -87,14 +88,14 @@ def hangs() -> None:
 def test_every_future_is_looked_at_before_the_commit() -> None:
     """The client's commit would succeed: only the future knows that the record is lost."""
     producer = Producer(Future(raised.KafkaTimeoutError("delivery timed out")))
-    transaction = KafkaTransaction(producer, SETTINGS)
+    transaction = KafkaTransaction(KafkaPython(), producer, SETTINGS)
     transaction.send(RECORD)
     with pytest.raises(Retriable, match="not acknowledged"):
         transaction.flush()
 
 
 def test_a_future_that_is_neither_done_nor_failed_is_no_success() -> None:
-    transaction = KafkaTransaction(Producer(Future(is_done=False)), SETTINGS)
+    transaction = KafkaTransaction(KafkaPython(), Producer(Future(is_done=False)), SETTINGS)
     transaction.send(RECORD)
     with pytest.raises(Retriable, match="neither"):
         transaction.flush()
@@ -102,7 +103,7 @@ def test_a_future_that_is_neither_done_nor_failed_is_no_success() -> None:
 
 def test_records_go_to_an_explicit_partition_of_the_roles_topic() -> None:
     producer = Producer()
-    transaction = KafkaTransaction(producer, SETTINGS)
+    transaction = KafkaTransaction(KafkaPython(), producer, SETTINGS)
     transaction.send(RECORD)
     transaction.send(OutRecord("deadletter", 5, None, b"v", []))
     assert producer.sent == [
@@ -128,42 +129,46 @@ def test_records_go_to_an_explicit_partition_of_the_roles_topic() -> None:
 )
 def test_a_commit_that_raised_is_unknown(error: Exception) -> None:
     with pytest.raises(CommitUnknown):
-        KafkaTransaction(Producer(commit=throws(error)), SETTINGS).commit()
+        KafkaTransaction(KafkaPython(), Producer(commit=throws(error)), SETTINGS).commit()
 
 
 def test_a_commit_that_never_returns_is_unknown_after_the_timeout() -> None:
     began = time.monotonic()
     with pytest.raises(CommitUnknown, match=r"did not return within 0\.2 s"):
-        KafkaTransaction(Producer(commit=hangs), SETTINGS).commit()
+        KafkaTransaction(KafkaPython(), Producer(commit=hangs), SETTINGS).commit()
     assert time.monotonic() - began < 5
 
 
 def test_a_fenced_commit_says_so() -> None:
     fenced = throws(raised.ProducerFencedError())
     with pytest.raises(Fenced):
-        KafkaTransaction(Producer(commit=fenced), SETTINGS).commit()
+        KafkaTransaction(KafkaPython(), Producer(commit=fenced), SETTINGS).commit()
 
 
 def test_a_transaction_that_took_too_long_is_no_second_worker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    transaction = KafkaTransaction(Producer(commit=throws(raised.ProducerFencedError())), SETTINGS)
+    transaction = KafkaTransaction(
+        KafkaPython(), Producer(commit=throws(raised.ProducerFencedError())), SETTINGS
+    )
     late = time.monotonic() + 11
-    monkeypatch.setattr("pipeline.kafka.sink.time.monotonic", lambda: late)
+    monkeypatch.setattr("pipeline.kafka.clients.time.monotonic", lambda: late)
     with pytest.raises(CommitUnknown, match="took 11 s"):
         transaction.commit()
 
 
 def test_sending_offsets_is_bounded() -> None:
     with pytest.raises(Retriable, match="did not return"):
-        KafkaTransaction(Producer(send_offsets=hangs), SETTINGS).send_offsets({0: 1}, JOINED)
+        KafkaTransaction(KafkaPython(), Producer(send_offsets=hangs), SETTINGS).send_offsets(
+            {0: 1}, JOINED
+        )
 
 
 def test_a_member_without_a_generation_is_refused_before_the_broker_accepts_it() -> None:
     producer = Producer()
     for member in (Member(-1, "m"), Member(3, "")):
         with pytest.raises(Retriable):
-            KafkaTransaction(producer, SETTINGS).send_offsets({0: 1}, member)
+            KafkaTransaction(KafkaPython(), producer, SETTINGS).send_offsets({0: 1}, member)
     assert producer.calls == []
 
 
@@ -177,7 +182,7 @@ def produced(monkeypatch: pytest.MonkeyPatch) -> list[Producer]:
         return made[-1]
 
     make.DEFAULT_CONFIG = {}  # type: ignore[attr-defined]
-    monkeypatch.setattr(sink_module, "KafkaProducer", make)
+    monkeypatch.setattr(clients_module, "KafkaProducer", make)
     monkeypatch.setattr(sink_module, "end_orphans", lambda *_: made[-1].calls.append("orphans"))
     return made
 
@@ -222,9 +227,9 @@ def test_a_fence_right_after_opening_is_no_sign_of_a_second_worker(
 
 
 def test_a_close_that_times_out_or_hangs_is_tolerated() -> None:
-    sink_module.close_quietly(Producer(close=throws(raised.KafkaTimeoutError())))
+    sink_module.close_quietly(KafkaPython(), Producer(close=throws(raised.KafkaTimeoutError())))
     began = time.monotonic()
-    sink_module.close_quietly(Producer(close=hangs))
+    sink_module.close_quietly(KafkaPython(), Producer(close=hangs))
     assert time.monotonic() - began < 10
 
 
@@ -239,7 +244,7 @@ def test_a_producer_that_comes_into_being_too_late_never_takes_the_epoch(
         return late
 
     make.DEFAULT_CONFIG = {}  # type: ignore[attr-defined]
-    monkeypatch.setattr(sink_module, "KafkaProducer", make)
+    monkeypatch.setattr(clients_module, "KafkaProducer", make)
     with pytest.raises(Retriable, match="did not return"):
         KafkaSink(Cluster("b:1"), SETTINGS).open()
     done.set()
@@ -292,21 +297,21 @@ def test_what_passes_by_itself_is_waited_out(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(reader_module, "KafkaAdminClient", Admin)
+    monkeypatch.setattr(clients_module, "KafkaAdminClient", Admin)
     assert KafkaReader(Cluster("b:1")).committed("app", "e") == {2: 7}
     assert answers == []
 
 
 def test_it_is_not_waited_for_ever() -> None:
     with pytest.raises(raised.NotCoordinatorError):
-        patiently(0.2, throws(raised.NotCoordinatorError()))
+        patiently(KafkaPython(), 0.2, throws(raised.NotCoordinatorError()))
 
 
 def test_bounded_hands_over_results_and_errors() -> None:
-    assert bounded("it", 5, lambda: 42) == 42
-    assert bounded("it", 5, lambda: None) is None
+    assert KafkaPython().bounded("it", 5, lambda: 42) == 42
+    assert KafkaPython().bounded("it", 5, lambda: None) is None
     with pytest.raises(ZeroDivisionError):
-        bounded("it", 5, lambda: 1 // 0)
+        KafkaPython().bounded("it", 5, lambda: 1 // 0)
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,10 @@ from msgspec.json import encode
 
 from pipeline import limits
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Retriable
-from pipeline.loop import Ends, Worker
-from pipeline.memory_ends import MemoryReader, MemorySource, MemoryStore
+from pipeline.memory_ends import MemorySource
+from pipeline.observe import Observer
 from pipeline.ports import Polled, Transaction
 from pipeline.simulate import fleet
-from pipeline.state import States
-from pipeline.wiring import wire
 from tests.pipeline.world import Trouble, TroubledSink, World, interleaved
 
 LINES = interleaved(fleet(11, 6, events=40))
@@ -141,9 +139,9 @@ def test_the_producer_is_open_before_the_group_is_joined_or_asked(world: World) 
             assert sink.calls
             return super().poll(timeout)
 
-        def committed(self, partitions: Iterable[int]) -> dict[int, int | None]:
+        def committed(self, partitions: Iterable[int], wait_s: float = 0) -> dict[int, int | None]:
             assert sink.calls
-            return super().committed(partitions)
+            return super().committed(partitions, wait_s)
 
     source = Watched(world.broker, world.names.application, world.names.of("events"))
     world.run(sink=sink, source=source)
@@ -262,25 +260,35 @@ def test_no_states_are_missed_where_nothing_was_ever_folded_well() -> None:
     assert world.verify().dead_letters == 2
 
 
-def test_progress_is_told_for_each_restored_partition(world: World) -> None:
+def test_restoring_is_told_for_each_partition(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     world.run()
-    told: list[tuple[int, int, int]] = []
-    states = States(MemoryStore())
-    ends = Ends(world.source(), world.sink(), MemoryReader(world.broker), world.names)
-    worker = Worker(
-        ends,
-        states,
-        stop=threading.Event(),
-        stop_at_end=True,
-        clock=world.clock,
-        progress=lambda *at: told.append(at),
-    )
-    wire(worker, states).run()
-    assert {partition for partition, _, _ in told} == {0, 1, 2}
-    for partition in range(3):
-        mine = [(done, total) for at, done, total in told if at == partition]
-        assert mine[0][0] == 0
-        assert mine[-1][0] == mine[-1][1] > 0
+    monkeypatch.setattr("pipeline.memory_ends.FETCH_RECORDS", 1)
+    monkeypatch.setattr(limits, "RESTORE_SLICE_S", 0)
+
+    class Told(Observer):
+        def __init__(self) -> None:
+            self.slices: list[tuple[int, int, int]] = []
+            self.whole: dict[int, tuple[int, int]] = {}
+
+        def restoring(self, partition: int, done: int, total: int) -> None:
+            self.slices.append((partition, done, total))
+
+        def restored(
+            self, partition: int, sessions: int, records: int, size: int, seconds: float
+        ) -> None:
+            self.whole[partition] = (sessions, records)
+
+    told = Told()
+    running = world.worker(observer=told)
+    running.run()
+    assert {partition for partition, _, _ in told.slices} == {0, 1, 2}
+    for partition, (sessions, records) in told.whole.items():
+        mine = [(done, total) for at, done, total in told.slices if at == partition]
+        assert mine == sorted(mine)
+        assert records >= sessions > 0
+        assert mine[-1][0] < mine[-1][1]
 
 
 def test_the_cycle_collector_is_as_before_after_a_run(world: World) -> None:

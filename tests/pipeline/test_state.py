@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from operators.session import Session
 from pipeline.batch import fold_batch
-from pipeline.errors import Fatal
+from pipeline.errors import StoreDamaged
 from pipeline.memory_ends import MemoryStore
 from pipeline.ports import InRecord, Segment
 from pipeline.simulate import simulate
@@ -44,7 +44,7 @@ def folded(seed: int) -> tuple[dict[str, Session], list[Segment]]:
 def test_what_was_merged_is_there_and_elsewhere_is_not() -> None:
     states = States(MemoryStore())
     staged, saved = folded(1)
-    states.merge(2, staged, saved)
+    states.merge(2, staged, saved, 1)
     assert states.get(2, "sim-00000001") is staged["sim-00000001"]
     assert states.of(2).get("sim-00000001") is staged["sim-00000001"]
     assert states.get(1, "sim-00000001") is None
@@ -53,7 +53,7 @@ def test_what_was_merged_is_there_and_elsewhere_is_not() -> None:
 def test_an_evicted_session_comes_back_equal() -> None:
     states = States(MemoryStore(), capacity=2)
     for seed in range(1, 5):
-        states.merge(0, *folded(seed))
+        states.merge(0, *folded(seed), 1)
     first = states.get(0, "sim-00000001")
     assert first is not None
     assert first is not folded(1)[0]["sim-00000001"]
@@ -63,17 +63,17 @@ def test_an_evicted_session_comes_back_equal() -> None:
 def test_the_least_recently_used_goes_first() -> None:
     states = States(MemoryStore(), capacity=2)
     kept = folded(1)
-    states.merge(0, *kept)
-    states.merge(0, *folded(2))
+    states.merge(0, *kept, 1)
+    states.merge(0, *folded(2), 1)
     states.get(0, "sim-00000001")
-    states.merge(0, *folded(3))
+    states.merge(0, *folded(3), 1)
     assert states.get(0, "sim-00000001") is kept[0]["sim-00000001"]
 
 
 def test_a_dropped_partition_is_forgotten_and_the_others_stay() -> None:
     states = States(MemoryStore())
-    states.merge(0, *folded(1))
-    states.merge(1, *folded(2))
+    states.merge(0, *folded(1), 1)
+    states.merge(1, *folded(2), 1)
     states.drop(0)
     assert states.get(0, "sim-00000001") is None
     assert states.get(1, "sim-00000002") is not None
@@ -88,8 +88,10 @@ def test_restore_takes_the_last_value_of_each_key() -> None:
         )
     ]
     states = States(MemoryStore())
-    states.merge(0, *folded(3))
-    assert states.restore(0, records) == 2
+    states.merge(0, *folded(3), 1)
+    states.wipe(0)
+    states.apply(0, records, len(records))
+    assert states.sessions(0) == 2
     assert states.get(0, "sim-00000003") is None
     assert states.get(0, "gone") is None
     one = states.get(0, "sim-00000001")
@@ -97,8 +99,9 @@ def test_restore_takes_the_last_value_of_each_key() -> None:
     assert one.next_seq == folded(1)[0]["sim-00000001"].next_seq
 
 
-def test_a_snapshot_that_cannot_be_read_says_what_to_do() -> None:
+def test_a_snapshot_that_cannot_be_read_names_its_partition() -> None:
     states = States(MemoryStore())
-    states.restore(0, [InRecord("state", 0, 0, 0, b"s", b"no snapshot")])
-    with pytest.raises(Fatal, match="fold all anew"):
-        states.get(0, "s")
+    states.apply(3, [InRecord("state", 3, 0, 0, b"s", b"no snapshot")], 1)
+    with pytest.raises(StoreDamaged, match="cannot be read") as damaged:
+        states.get(3, "s")
+    assert damaged.value.partition == 3

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pipeline.loop import Ends, Worker
+from pipeline.loop import Ends, Policy, Worker
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import (
     MemoryReader,
@@ -16,6 +16,7 @@ from pipeline.memory_ends import (
     MemoryStore,
     create_topics,
 )
+from pipeline.observe import Observer
 from pipeline.ports import InRecord, Member, OutRecord, Reader, Sink, Source, Transaction
 from pipeline.simulate import SimulatedSession
 from pipeline.state import States
@@ -116,8 +117,9 @@ class TroubledTransaction:
     def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
         self._call("send_offsets", lambda: self._inner.send_offsets(offsets, member))
 
-    def flush(self) -> None:
-        self._call("flush", self._inner.flush)
+    def flush(self) -> dict[int, int]:
+        positions: dict[int, int] = self._call("flush", self._inner.flush)
+        return positions
 
     def commit(self) -> None:
         self._call("commit", self._inner.commit)
@@ -166,6 +168,7 @@ class World:
         source: Source | None = None,
         reader: Reader | None = None,
         stop: threading.Event | None = None,
+        observer: Observer | None = None,
     ) -> Running:
         """A worker that stops when all is read."""
         states = States(MemoryStore())
@@ -175,9 +178,8 @@ class World:
             reader or MemoryReader(self.broker),
             self.names,
         )
-        worker = Worker(
-            ends, states, stop=stop or threading.Event(), stop_at_end=True, clock=self.clock
-        )
+        policy = Policy(stop or threading.Event(), at_end=True)
+        worker = Worker(ends, states, policy, clock=self.clock, observer=observer)
         return wire(worker, states)
 
     def run(self, **settings: Any) -> Running:

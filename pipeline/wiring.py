@@ -47,8 +47,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     ``instance`` is stable across restarts of one worker and differs between workers.
     ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read.
     ``skip_expired`` goes on behind records that expired unfolded. ``state_dir``: where the local
-    store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``step`` is called before each
-    line of `commit.deliver`."""
+    store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``step`` is
+    called before each line of `commit.deliver`."""
 
     broker: str | MemoryBroker
     instance: str

@@ -1,0 +1,229 @@
+"""Every fault, by name: what is done to workers, brokers, connections, stores and input."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable, Mapping
+from functools import partial
+from random import Random
+
+from .crew import Worker
+from .faults_store import STORE
+from .feeder import Line
+from .rounds import Fault, Round, Trouble
+from .stage import Stage
+
+LINES = range(1, 8)  #: of the commit procedure; 6 is after the commit and before the merge
+WITHIN_S = 10.0  #: a fault at a line is made; a batch comes every few hundred milliseconds
+SESSION_S = 10.0  #: `limits.SESSION_TIMEOUT_MS`
+POLL_INTERVAL_MS = 12_000
+TWIN_S = 45.0
+
+
+# --- workers --------------------------------------------------------------------------------------
+
+
+def _struck_at_line(round_: Round, worker: Worker, line: int, number: signal.Signals) -> None:
+    """Wait until the process has done it to itself."""
+    held, since = round_.held(worker), time.monotonic()
+    worker.strike(line, number)
+
+    def moments() -> list[float]:
+        return [
+            one.entry.at
+            for one in round_.told
+            if one.entry.what == "fault" and one.instance == worker.label and one.entry.at > since
+        ]
+
+    round_.until(f"{worker.label} reaches line {line}", lambda: bool(moments()), WITHIN_S)
+    round_.strike(held, at=moments()[0])
+
+
+def _kill_at(line: int, round_: Round) -> None:
+    """One worker, and a few seconds later the other."""
+    first = round_.worker()
+    for worker in (first, *(w for w in round_.crew.running if w is not first)):
+        _struck_at_line(round_, worker, line, signal.SIGKILL)
+        round_.sleep(2.0, 4.0)
+
+
+def _zombie(round_: Round) -> None:
+    """Stopped in the middle of a batch until its place in the group is another's, then continued:
+    whatever it believes then is no longer true."""
+    worker = round_.worker()
+    _struck_at_line(round_, worker, round_.random.randint(1, 6), signal.SIGSTOP)
+    time.sleep(max(SESSION_S, POLL_INTERVAL_MS / 1000) + round_.random.uniform(2.0, 5.0))
+    worker.signal(signal.SIGCONT)
+    round_.sleep(2.0, 4.0)
+
+
+def _come_and_go(round_: Round) -> None:
+    """Two more workers, each there and away every few seconds, by SIGTERM or SIGKILL."""
+    crew = round_.crew
+    extra = [crew.start("w3"), crew.start("w4")]
+    for _ in range(6):
+        round_.sleep(1.5, 3.0)
+        worker = round_.random.choice(extra)
+        if worker.pid is None:
+            crew.again(worker)
+            continue
+        round_.strike(round_.held(worker))
+        crew.retire(worker, round_.random.choice([signal.SIGTERM, signal.SIGKILL]))
+    for worker in extra:
+        if worker.pid is not None:
+            round_.strike(round_.held(worker))
+            crew.retire(worker)
+
+
+def _twin(round_: Round) -> None:
+    """The same application under an instance name that is in use: one of them stops and says so."""
+    one = round_.worker()
+    held, since = round_.held(one), time.monotonic()
+    twin = round_.crew.start(one.instance, label=f"{one.instance}-twin")
+    one.wanted = twin.wanted = False
+    labels = (one.label, twin.label)
+    round_.strike(held)
+
+    def stopped() -> bool:
+        return round_.exit_of(*labels, since=since) is not None
+
+    round_.until("a twin stops by itself", stopped, TWIN_S)
+    left = round_.exit_of(*labels, since=since)
+    if left is None or "instance" not in left.words:
+        raise Trouble(f"a twin stopped without saying why: {left}")
+    round_.sleep(3.0, 5.0)
+    if one.pid is None and twin.pid is None:
+        raise Trouble("both twins stopped")
+
+
+# --- brokers --------------------------------------------------------------------------------------
+
+
+def _leader(stage: Stage, round_: Round) -> int:
+    leaders = stage.leaders(round_.names.of("events"))
+    return leaders[round_.random.choice(sorted(leaders))]
+
+
+def _transaction_coordinator(stage: Stage, round_: Round) -> int:
+    return stage.transaction_coordinator(f"{round_.names.application}-{round_.worker().instance}")
+
+
+def _group_coordinator(stage: Stage, round_: Round) -> int:
+    return stage.group_coordinator(round_.names.application)
+
+
+Find = Callable[[Stage, Round], int]
+
+_BROKERS: Mapping[str, Find] = {
+    "leader": _leader,
+    "txn-coordinator": _transaction_coordinator,
+    "group-coordinator": _group_coordinator,
+}
+
+
+def _kill_broker(find: Find, round_: Round) -> None:
+    node = find(round_.stage, round_)
+    round_.strike()
+    round_.stage.kill(node)
+    round_.sleep(0.5, 3.0)
+    round_.stage.cluster.start([node])
+
+
+def _stop_broker(find: Find, round_: Round) -> None:
+    """For longer than the others wait for it; its connections stay open meanwhile."""
+    node = find(round_.stage, round_)
+    round_.strike()
+    round_.stage.pause(node)
+    round_.sleep(8.0, 13.0)
+    round_.stage.resume(node)
+    round_.sleep(1.0, 2.0)
+
+
+# --- connections ----------------------------------------------------------------------------------
+
+
+def _delay(round_: Round) -> None:
+    round_.strike()
+    round_.stage.proxy.delay(round_.random.uniform(0.1, 0.4))
+    round_.sleep(5.0, 8.0)
+    round_.stage.proxy.heal()
+
+
+def _cut(round_: Round) -> None:
+    """Reset, with nobody answering for a while; then reset once more, answered at once."""
+    round_.strike()
+    round_.stage.proxy.cut(refuse=True)
+    round_.sleep(0.5, 4.0)
+    round_.stage.proxy.heal()
+    round_.sleep(3.0, 5.0)
+    round_.strike()
+    round_.stage.proxy.cut(refuse=False)
+    round_.sleep(1.0, 2.0)
+
+
+def _half_close(round_: Round) -> None:
+    for _ in range(2):
+        round_.strike()
+        round_.stage.proxy.half_close()
+        round_.sleep(4.0, 6.0)
+
+
+# --- input ----------------------------------------------------------------------------------------
+
+REDELIVERED_WITHIN = 200  #: lines
+
+
+def twice(random: Random, lines: list[Line]) -> list[Line]:
+    """Every line once more, up to some lines later, so that what is repeated is out of order, too;
+    and one in ten a third time. The first of each stands in order."""
+    again = [
+        (place + random.uniform(0.5, REDELIVERED_WITHIN), line)
+        for place, line in enumerate(lines)
+        for _ in range(2 if random.random() < 0.1 else 1)
+    ]
+    first = [(float(place), line) for place, line in enumerate(lines)]
+    return [line for _, line in sorted(first + again, key=lambda item: item[0])]
+
+
+def _nothing(round_: Round) -> None:
+    """The fault is in the input."""
+    round_.sleep(1.0, 2.0)
+
+
+# --- all of them ----------------------------------------------------------------------------------
+
+
+def _all() -> dict[str, Fault]:
+    found = [
+        *(Fault(name=f"worker-kill-line-{line}", make=partial(_kill_at, line)) for line in LINES),
+        Fault(
+            name="worker-zombie",
+            make=_zombie,
+            seconds=26,
+            options={"max_poll_interval_ms": POLL_INTERVAL_MS},
+        ),
+        *(
+            Fault(name=f"broker-{what}-{which}", make=partial(how, find), seconds=26)
+            for which, find in _BROKERS.items()
+            for what, how in (("kill", _kill_broker), ("stop", _stop_broker))
+        ),
+        Fault(name="proxy-delay", make=_delay, seconds=16, proxied=True),
+        Fault(name="proxy-cut", make=_cut, seconds=18, proxied=True),
+        Fault(name="proxy-half-close", make=_half_close, seconds=20, proxied=True),
+        Fault(name="workers-come-and-go", make=_come_and_go, seconds=24),
+        Fault(name="twin-transactional-id", make=_twin, seconds=24, stops=True),
+        *STORE,
+        Fault(name="input-twice", make=_nothing, seconds=10, feed=twice),
+    ]
+    return {fault.name: fault for fault in found}
+
+
+FAULTS: Mapping[str, Fault] = _all()
+SHORT = (
+    "worker-kill-line-3",
+    "worker-kill-line-6",
+    "broker-kill-leader",
+    "proxy-cut",
+    "store-deleted",
+)

@@ -1,0 +1,283 @@
+"""One round: workers, a steady feed, a fault at a seeded moment, and what is left to prove."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from pipeline.simulate import SimulatedSession, fleet
+from pipeline.topics import Names
+
+from . import journal
+from .audit import Audit, audit
+from .crew import Crew, Exit, Place, Worker
+from .feeder import Feeder, Line, lines_of
+from .journal import Told
+from .stage import PARTITIONS, Stage
+
+RATE = 300.0  #: lines a second, over all partitions
+EVENTS = 120  #: of one session
+READY_S = 40.0
+CATCH_UP_S = 75.0
+VERIFY_S = 120.0
+INSTANCES = ("w1", "w2")
+EVERYWHERE = frozenset(range(PARTITIONS))
+
+
+class Struck(Struct, frozen=True):
+    """A fault was made (or what it was made to was free to recover), and whom it concerned."""
+
+    at: float
+    partitions: frozenset[int]
+
+
+class Trouble(Exception):  # noqa: N818 - the round's, not the program's
+    """The round did not go as it must: what was waited for in vain."""
+
+
+class Fault(Struct, frozen=True, kw_only=True):
+    """``make`` is called at a seeded moment. ``seconds``: how long is fed altogether. ``stops``: a
+    worker that stops by itself is what the fault is about. ``prepare``: before the workers start;
+    ``feed``: the lines as they are sent."""
+
+    name: str
+    make: Callable[[Round], None]
+    seconds: float = 16.0
+    proxied: bool = False
+    stops: bool = False
+    options: dict[str, Any] = {}
+    prepare: Callable[[Round, ExitStack], None] | None = None
+    feed: Callable[[Random, list[Line]], list[Line]] | None = None
+
+
+class Outcome(Struct, frozen=True, kw_only=True):
+    """One round's result. ``recovery``: per fault made, seconds until every partition concerned
+    had a record committed that was produced after it. ``stops``: workers that stopped by
+    themselves, where none should. ``kept``: the folder with the logs, if anything is wrong."""
+
+    fault: str
+    round: int
+    seed: str
+    lost: int
+    duplicated: int
+    verify: str
+    recovery: list[float]
+    stops: list[str]
+    trouble: str
+    seconds: float
+    fed: int
+    faults: int
+    kept: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not (self.lost or self.duplicated or self.stops or self.trouble) and (
+            self.verify == "ok"
+        )
+
+
+class Round:
+    """What a fault's functions may look at and touch."""
+
+    def __init__(self, stage: Stage, fault: Fault, seed: str, number: int, folder: Path) -> None:
+        self.stage = stage
+        self.fault = fault
+        self.seed = seed
+        self.number = number
+        self.folder = folder
+        self.random = Random(seed)
+        self.names = Names(f"c{folder.name}.", f"c{folder.name}")
+        self.struck: list[Struck] = []
+        self.state = folder / "state"
+        self.sessions = _sessions(self.random, int(RATE * fault.seconds))
+        self.lines = lines_of(self.sessions, PARTITIONS)
+        if fault.feed is not None:
+            self.lines = fault.feed(self.random, self.lines)
+        self.crew = Crew(
+            Place(
+                bootstrap=stage.proxied if fault.proxied else stage.bootstrap,
+                names=self.names,
+                folder=folder,
+                state=self.state,
+                options=fault.options,
+            )
+        )
+        rate = len(self.lines) / fault.seconds
+        self.feeder = Feeder(stage.bootstrap, self.names.of("events"), self.lines, rate)
+
+    # --- for the faults ---------------------------------------------------------------------------
+
+    @property
+    def told(self) -> list[Told]:
+        return journal.read(self.folder)
+
+    def worker(self) -> Worker:
+        """One of the two, by the seed."""
+        return self.crew.worker(self.random.choice(INSTANCES))
+
+    def sleep(self, least: float, most: float) -> None:
+        time.sleep(self.random.uniform(least, most))
+
+    def strike(self, partitions: Iterable[int] = EVERYWHERE, at: float | None = None) -> None:
+        """Note that a fault is made now."""
+        self.struck.append(Struck(time.monotonic() if at is None else at, frozenset(partitions)))
+
+    def held(self, worker: Worker) -> set[int]:
+        return journal.held_by(self.told, worker.label, time.monotonic())
+
+    def until(self, what: str, condition: Callable[[], bool], seconds: float) -> None:
+        if not Crew.until(condition, seconds):
+            raise Trouble(f"{what}: not within {seconds:.0f} s")
+
+    def exit_of(self, *labels: str, since: float) -> Exit | None:
+        """The first that stopped by itself since then."""
+        exits = [
+            e for e in self.crew.exits if e.by_itself and e.at >= since and e.instance in labels
+        ]
+        return exits[0] if exits else None
+
+    # --- the round --------------------------------------------------------------------------------
+
+    def play(self) -> Outcome:
+        began = time.monotonic()
+        trouble, verdict, count = "", "not run", Audit()
+        try:
+            self._faults()
+            verdict = self._verify()
+            count = audit(self.stage.bootstrap, self.names, self.sessions)
+            trouble = count.first
+        except (Trouble, TimeoutError) as error:
+            trouble = str(error)
+            if verdict == "not run":  # what is there may still be right, if not complete
+                verdict = self._verify()
+        return self._outcome(began, count, verdict, trouble)
+
+    def _faults(self) -> None:
+        with ExitStack() as ends:
+            self.state.mkdir()
+            if self.fault.prepare is not None:
+                self.fault.prepare(self, ends)
+            self.stage.create(self.names)
+            ends.enter_context(self.crew)
+            for instance in INSTANCES:
+                self.crew.start(instance)
+            self.feeder.start()
+            ends.callback(self.feeder.stop)
+            self.until("both workers commit", self._both_commit, READY_S)
+            self.sleep(0.5, 2.5)
+            try:
+                self.fault.make(self)
+            finally:
+                self.stage.proxy.heal()
+                self.stage.mend()
+            self.feeder.release()
+            self.feeder.finish(self.fault.seconds + CATCH_UP_S)
+            self._catch_up()
+            if left := self.crew.stop():
+                raise Trouble(f"not ended by SIGTERM within 20 s: {', '.join(left)}")
+
+    def _both_commit(self) -> bool:
+        told, now = self.told, time.monotonic()
+        held = [journal.held_by(told, instance, now) for instance in INSTANCES]
+        return all(held) and set().union(*held) == EVERYWHERE
+
+    def _catch_up(self) -> None:
+        deadline = time.monotonic() + CATCH_UP_S
+        while behind := self._behind():
+            if time.monotonic() > deadline:
+                raise Trouble(f"not folded to the end after {CATCH_UP_S:.0f} s: {behind}")
+            time.sleep(0.2)
+
+    def _behind(self) -> dict[int, int]:
+        """Lines left per partition, as the journals say, or the group itself where they lag: a
+        process that is killed right after a commit has not written it down."""
+        ends = self.feeder.ends
+        known = journal.folded_to(self.told)
+        if any(known.get(partition, 0) < end for partition, end in ends.items()):
+            known = self.stage.committed(self.names)
+        left = {partition: end - known.get(partition, 0) for partition, end in ends.items()}
+        return {partition: lines for partition, lines in left.items() if lines > 0}
+
+    def _verify(self) -> str:
+        """What ``foldstream verify`` says: ``ok``, or its last line."""
+        command = [sys.executable, "-m", "pipeline.cli", "verify", "--json"]
+        command += ["--bootstrap", self.stage.bootstrap, "--prefix", self.names.prefix]
+        command += ["--application-id", self.names.application]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, check=False, timeout=VERIFY_S
+            )
+        except subprocess.TimeoutExpired:
+            return f"no verdict within {VERIFY_S:.0f} s"
+        (self.folder / "verify.log").write_text(done.stdout + done.stderr)
+        said = [*done.stderr.splitlines(), *done.stdout.splitlines()] or [""]
+        if done.returncode:
+            return f"exit {done.returncode}: {said[-1]}"
+        behind = msgspec.json.decode(done.stdout.splitlines()[-1], type=dict[str, Any])["behind"]
+        return f"{behind} events not folded" if behind else "ok"
+
+    def _outcome(self, began: float, count: Audit, verdict: str, trouble: str) -> Outcome:
+        told = self.told
+        found = [
+            journal.recoveries(told, self.feeder.sent, one.at, one.partitions)
+            for one in self.struck
+        ]
+        stops = [
+            f"{e.instance}: {e.words}"
+            for e in self.crew.exits
+            if e.by_itself and not self.fault.stops
+        ]
+        if trouble == "" and not count.clean:
+            trouble = "the audit is not clean"
+        return Outcome(
+            fault=self.fault.name,
+            round=self.number,
+            seed=self.seed,
+            lost=count.lost,
+            duplicated=count.duplicated,
+            verify=verdict,
+            recovery=[max(one.values()) for one in found if one],
+            stops=stops,
+            trouble=trouble,
+            seconds=time.monotonic() - began,
+            fed=self.feeder.confirmed,
+            faults=len(self.struck),
+        )
+
+
+def play(stage: Stage, fault: Fault, seed: str, number: int, folder: Path) -> Outcome:
+    """One round in a folder of its own, which stays only if something is wrong."""
+    folder.mkdir(parents=True)
+    outcome = Round(stage, fault, seed, number, folder).play()
+    if not outcome.ok:
+        outcome = msgspec.structs.replace(outcome, kept=str(folder))
+        (folder / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+        return outcome
+    stage.delete(Names(f"c{folder.name}.", f"c{folder.name}"))
+    shutil.rmtree(folder, ignore_errors=True)
+    return outcome
+
+
+def _sessions(random: Random, lines: int) -> list[SimulatedSession]:
+    """Whole sessions of every shape, of that many lines together or a few more."""
+    first = random.randrange(10**6)
+    found: list[SimulatedSession] = []
+    for session in fleet(first, lines, events=EVENTS):
+        if sum(len(one.lines) for one in found) >= lines:
+            break
+        found.append(session)
+    return found
+
+
+def p50(values: Sequence[float]) -> float:
+    return sorted(values)[(len(values) - 1) // 2]

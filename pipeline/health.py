@@ -39,6 +39,9 @@ LIVE_S = 60.0
 CLIENT_S = 10.0
 
 
+#: Between two looks whether the server is to end.
+STOP_S = 0.1
+
 LOOPBACK = "127.0.0.1"
 
 
@@ -173,7 +176,9 @@ def serve(address: Address, health: Health, registry: Collector) -> Iterator[str
             f"--listen {address}: {error.strerror or error}",
             "name a free port and an address of this machine (port 0: any free one)",
         ) from error
-    thread = threading.Thread(target=server.serve_forever, name="health", daemon=True)
+    thread = threading.Thread(
+        target=server.serve_forever, args=(STOP_S,), name="health", daemon=True
+    )
     thread.start()
     try:
         yield str(Address(address.host, server.server_port))
@@ -185,6 +190,7 @@ def serve(address: Address, health: Health, registry: Collector) -> Iterator[str
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 64  # several may ask at once
     block_on_close = False  # a client that lingers does not keep the worker from ending
 
     def __init__(self, address: Address, health: Health, registry: Collector) -> None:

@@ -3,36 +3,34 @@
 Partitions with offsets, transactions (a marker takes an offset, aborted records stay but are not
 read), the last stable offset, producer fencing by transactional id, consumer groups with
 generations, and offsets inside transactions. Product code: `up --broker memory`, replay and tests
-run on it. Thread-safe; nothing is persisted. ``memory_ends.py`` puts the ports on top.
+run on it. Thread-safe; nothing is persisted. ``memory_ends.py`` puts the ports on top, and
+``kafka/simulated.py`` a client of kafka-python's shape, which talks to ``memory_log.py``,
+``memory_transactions.py`` and ``memory_groups.py`` as to a real broker.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 
 from msgspec import Struct
 
 from .errors import CommitUnknown, Fatal, Fenced, Retriable
+from .memory_groups import Offsets
+from .memory_log import Log, Refusal
+from .memory_transactions import ABORTED, COMMITTED, Markers, Transactions
 from .ports import Headers, InRecord, Member
 
 
 class Txn(Struct, eq=False):
-    """One transaction: where it wrote, the offsets it carries, and how it ended."""
+    """One transaction of a producer; ``at`` is its producer id and epoch."""
 
     name: str
-    epoch: int
-    first: dict[tuple[str, int], int] = {}
-    offsets: dict[str, dict[int, int]] = {}
+    at: tuple[int, int]
+    began: bool = False
     outcome: str = "open"  #: open, committed or aborted
-
-
-class _Slot(Struct, frozen=True, gc=False):
-    """One offset: a record, or a transaction marker (``record`` None)."""
-
-    record: InRecord | None
-    txn: Txn | None
 
 
 class _Place(Struct):
@@ -48,19 +46,22 @@ class _Group(Struct):
     topic: str
     generation: int = 0
     members: dict[str, _Place] = {}
-    offsets: dict[int, int] = {}
 
 
 class MemoryBroker:
     """All topics of one process. ``now_ms`` stamps records with their time of producing."""
 
-    def __init__(self, now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+    def __init__(
+        self,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._now_ms = now_ms
-        self._topics: dict[str, list[list[_Slot]]] = {}
+        self._topics: dict[str, list[Log]] = {}
         self._groups: dict[str, _Group] = {}
-        self._producers: dict[str, int] = {}
-        self._open: dict[str, Txn] = {}
         self._joined = 0
+        self.transactions = Transactions(monotonic, self.write_markers)
+        self.offsets = Offsets()
         self.changed = threading.Condition(threading.RLock())
 
     # --- topics -----------------------------------------------------------------------------------
@@ -74,7 +75,12 @@ class MemoryBroker:
                     f"topic {topic} has {len(has)} partitions, not {partitions}",
                     "use another name or the same number",
                 )
-            self._topics.setdefault(topic, [[] for _ in range(partitions)])
+            self._topics.setdefault(topic, [Log() for _ in range(partitions)])
+
+    def lose(self, topic: str) -> None:
+        """Everything that stands in the topic is gone, as after it was deleted and made anew."""
+        with self.changed:
+            self._topics[topic] = [Log() for _ in self._topics[topic]]
 
     def topics(self) -> dict[str, int]:
         """Name → number of partitions."""
@@ -93,18 +99,30 @@ class MemoryBroker:
     ) -> int:
         """Write one record and return its offset; readable at once outside a transaction."""
         with self.changed:
-            log = self._log(topic, partition)
+            self.log(topic, partition)
+            writer = None
             if txn is not None:
                 self._require(txn)
-                txn.first.setdefault((topic, partition), len(log))
-            record = InRecord(
-                topic, partition, len(log), self._now_ms(), key, value, tuple(headers)
-            )
-            log.append(_Slot(record, txn))
-            self.changed.notify_all()
-            return record.offset
+                with _translated(txn.name):
+                    self.transactions.add(txn.name, txn.at, {(topic, partition)})
+                txn.began, writer = True, txn.at[0]
+            return self.put(topic, partition, (key, value, headers), writer)
 
-    def _log(self, topic: str, partition: int) -> list[_Slot]:
+    def put(
+        self,
+        topic: str,
+        partition: int,
+        what: tuple[bytes | None, bytes | None, Headers],
+        writer: int | None,
+    ) -> int:
+        """Key, value and headers onto the log, whoever ``writer`` is (`Log.append`)."""
+        log, (key, value, headers) = self.log(topic, partition), what
+        record = InRecord(topic, partition, log.end, self._now_ms(), key, value, tuple(headers))
+        log.append(record, writer)
+        self.changed.notify_all()
+        return record.offset
+
+    def log(self, topic: str, partition: int) -> Log:
         logs = self._topics.get(topic)
         if logs is None:
             raise Fatal(f"topic {topic} does not exist", "run `foldstream topics create`")
@@ -117,14 +135,12 @@ class MemoryBroker:
     def end(self, topic: str, partition: int) -> int:
         """The offset after the last one written, whatever becomes of it."""
         with self.changed:
-            return len(self._log(topic, partition))
+            return self.log(topic, partition).end
 
     def stable(self, topic: str, partition: int) -> int:
         """The last stable offset: everything below it is decided."""
         with self.changed:
-            at = (topic, partition)
-            firsts = (txn.first[at] for txn in self._open.values() if at in txn.first)
-            return min(firsts, default=len(self._log(topic, partition)))
+            return self.log(topic, partition).stable
 
     def fetch(
         self, topic: str, partition: int, start: int, limit: int
@@ -132,15 +148,7 @@ class MemoryBroker:
         """At most ``limit`` committed records from ``start``, and the position after them; it
         moves over markers and aborted records too."""
         with self.changed:
-            log, stable = self._log(topic, partition), self.stable(topic, partition)
-            found: list[InRecord] = []
-            position = start
-            while position < stable and len(found) < limit:
-                slot = log[position]
-                if slot.record is not None and (slot.txn is None or slot.txn.outcome != "aborted"):
-                    found.append(slot.record)
-                position += 1
-            return found, position
+            return self.log(topic, partition).fetch(start, limit)
 
     # --- transactions -----------------------------------------------------------------------------
 
@@ -148,22 +156,17 @@ class MemoryBroker:
         """A new producer epoch for a transactional id; the open transaction of an earlier one is
         aborted, and its every later call raises `Fenced`."""
         with self.changed:
-            left = self._open.get(name)
-            if left is not None:
-                self._end(left, "aborted")
-            self._producers[name] = self._producers.get(name, -1) + 1
-            return self._producers[name]
+            return self.transactions.init(name, float("inf"))[1]
 
     def begin(self, name: str, epoch: int) -> Txn:
-        with self.changed:
-            txn = Txn(name, epoch)
-            self._require_epoch(txn)
-            self._open[name] = txn
-            return txn
+        with self.changed, _translated(name):
+            at = (self.transactions.producer_id(name) or 0, epoch)
+            self.transactions.require(name, at)
+            return Txn(name, at)
 
     def add_offsets(self, txn: Txn, group: str, offsets: Mapping[int, int], member: Member) -> None:
         """Offsets that count when the transaction commits; a stale member is refused."""
-        with self.changed:
+        with self.changed, _translated(txn.name):
             self._require(txn)
             known = self._groups.get(group)
             if known is None or member.member_id not in known.members:
@@ -173,36 +176,39 @@ class MemoryBroker:
                     f"generation {member.generation} of group {group} has passed "
                     f"(now {known.generation})"
                 )
-            txn.offsets.setdefault(group, {}).update(offsets)
+            self.transactions.add(txn.name, txn.at, set(), group)
+            txn.began = True
+            places = {(known.topic, partition): offset for partition, offset in offsets.items()}
+            self.offsets.add(group, txn.at[0], places)
 
     def commit(self, txn: Txn) -> None:
-        with self.changed:
-            self._require(txn)
-            for group, offsets in txn.offsets.items():
-                self._groups[group].offsets.update(offsets)
-            self._end(txn, "committed")
+        self._end(txn, COMMITTED)
 
     def abort(self, txn: Txn) -> None:
         """End it without effect; what the coordinator does when a transaction times out."""
-        with self.changed:
-            self._require(txn)
-            self._end(txn, "aborted")
+        self._end(txn, ABORTED)
 
     def _end(self, txn: Txn, outcome: str) -> None:
-        txn.outcome = outcome
-        del self._open[txn.name]
-        for topic, partition in txn.first:
-            self._log(topic, partition).append(_Slot(None, txn))
-        self.changed.notify_all()
-
-    def _require_epoch(self, txn: Txn) -> None:
-        if self._producers.get(txn.name) != txn.epoch:
-            raise Fenced(f"a newer producer has the transactional id {txn.name}")
+        with self.changed, _translated(txn.name):
+            self._require(txn)
+            txn.outcome = outcome
+            if txn.began:
+                self.transactions.end(txn.name, txn.at, outcome)
 
     def _require(self, txn: Txn) -> None:
-        self._require_epoch(txn)
+        with _translated(txn.name):
+            self.transactions.require(txn.name, txn.at)
         if txn.outcome != "open":
             raise CommitUnknown(f"the transaction of {txn.name} is {txn.outcome} already")
+
+    def write_markers(self, markers: Markers) -> None:
+        """What a coordinator decided becomes visible."""
+        for topic, partition in markers.places:
+            self.log(topic, partition).mark(markers.producer_id, markers.epoch, markers.outcome)
+        for group in markers.groups:
+            self.offsets.mark(group, markers.producer_id, markers.outcome == COMMITTED)
+        self.transactions.written(markers.name)
+        self.changed.notify_all()
 
     # --- groups -----------------------------------------------------------------------------------
 
@@ -250,17 +256,29 @@ class MemoryBroker:
             return Member(known.generation, member), place.partitions, lost
 
     def subscribed(self, group: str, topic: str) -> bool:
-        """Whether there is such a group and it shares this topic."""
+        """Whether the group has anything to do with this topic."""
         with self.changed:
             known = self._groups.get(group)
-            return known is not None and known.topic == topic
+            if known is not None and known.topic == topic:
+                return True
+            return any(place[0] == topic for place in self.offsets.committed(group))
 
     def committed(self, group: str, partitions: Iterable[int] | None = None) -> dict[int, int]:
         """Committed offsets; `Retriable` while an open transaction carries some of the group."""
         with self.changed:
-            if any(group in txn.offsets for txn in self._open.values()):
+            if not self.offsets.decided(group):
                 raise Retriable(f"a transaction with offsets of group {group} is open")
-            known = self._groups.get(group)
-            offsets = known.offsets if known else {}
+            offsets = {place[1]: at for place, at in self.offsets.committed(group).items()}
             wanted = offsets.keys() if partitions is None else frozenset(partitions)
             return {partition: at for partition, at in offsets.items() if partition in wanted}
+
+
+@contextmanager
+def _translated(name: str) -> Iterator[None]:
+    """A broker's answers as what the ports say."""
+    try:
+        yield
+    except Refusal as refusal:
+        if refusal.code in ("PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"):
+            raise Fenced(f"a newer producer has the transactional id {name}") from refusal
+        raise CommitUnknown(f"the transaction of {name}: {refusal.code}") from refusal

@@ -234,7 +234,7 @@ def test_states_that_are_gone_are_not_folded_on_from(world: World, when: str) ->
     world.feed(LINES[:40], epoch=1)
 
     def lose() -> None:
-        world.broker._topics[world.names.of("state")] = [[] for _ in range(world.partitions)]
+        world.broker.lose(world.names.of("state"))
 
     class Lost(TroubledSink):
         def begin(self) -> Transaction:

@@ -32,6 +32,7 @@ APPLICATION = "foldstream"
 SESSIONS = "sessions."  #: the prefix that has this application id; any other is added to it
 MASK = "***"
 _SECRET = re.compile(r"password|secret|token|credential|jaas|key(?!file)", re.IGNORECASE)
+_LOGIN = re.compile(r"://[^/@:]*:([^/@]*)@")
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
@@ -48,6 +49,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
 
     # everywhere
     log_level: Literal["debug", "info", "warning", "error"] = "warning"
+    log_format: Literal["text", "json"] = "text"
     json: bool = False
     # the broker and its topics
     bootstrap: str = "127.0.0.1:19092"
@@ -59,6 +61,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     application_id: str | None = None  # None: that of the prefix, see `application`
     instance: str | None = None
     max_row_bytes: Count = limits.MAX_ROW_BYTES
+    listen: str | None = None
     # ingest
     max_line_bytes: Count = limits.MAX_LINE_BYTES
     follow: bool = False
@@ -154,10 +157,26 @@ def masked(config: Config) -> dict[str, Any]:
     as ``***``."""
     shown: dict[str, Any] = msgspec.to_builtins(config) | {"application_id": config.application}
     shown["client_options"] = {
-        name: MASK if _SECRET.search(name) else value
+        name: value if _secret(name, value) is None else MASK
         for name, value in config.client_options.items()
     }
     return shown
+
+
+def secrets(config: Config) -> frozenset[str]:
+    """What must not stand in any log: passwords and the like among the client's options."""
+    found = (_secret(name, value) for name, value in config.client_options.items())
+    return frozenset(secret for secret in found if secret)
+
+
+def _secret(name: str, value: ClientOption) -> str | None:
+    """By the option's name, or the password in the address of a proxy."""
+    if not isinstance(value, str):
+        return None
+    if _SECRET.search(name):
+        return value
+    login = _LOGIN.search(value)
+    return login[1] if login else None
 
 
 def to_toml(effective: Effective) -> str:

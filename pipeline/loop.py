@@ -20,6 +20,7 @@ from msgspec import Struct
 from . import limits
 from .commit import Folded, deliver
 from .errors import Fatal, Retriable, StoreDamaged
+from .logs import at
 from .observe import Observer
 from .ports import Clock, Polled, Reader, Sink, Source
 from .restore import Restore, Start, any_record, begin, check_committed, require_states
@@ -240,8 +241,9 @@ class Worker:
         sessions = self._states.sessions(partition)
         seconds = self._clock.monotonic() - restore.start.now
         log.info(
-            "partition %d: %d sessions, %d state records read in %.1f s, on from offset %s",
-            *(partition, sessions, restore.records, seconds, committed),
+            "%d sessions, %d state records read in %.1f s",
+            *(sessions, restore.records, seconds),
+            extra=at(topic=self._ends.names.of("events"), partition=partition, offset=committed),
         )
         self._observer.restored(partition, sessions, restore.records, restore.size, seconds)
         del self._restored[partition]

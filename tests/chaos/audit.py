@@ -5,7 +5,7 @@ as they were fed, session by session."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -13,7 +13,6 @@ from kafka import KafkaConsumer, TopicPartition
 from msgspec import Struct
 
 from operators.session import fold
-from pipeline.simulate import SimulatedSession
 from pipeline.topics import Names
 from schemas.inbound import read_line
 from schemas.outbound import encode
@@ -49,32 +48,30 @@ class Found(Struct, frozen=True):
     dead_letters: int
 
 
-def audit(bootstrap: str, names: Names, sessions: Iterable[SimulatedSession]) -> Audit:
-    return compare(sessions, found(bootstrap, names))
+def audit(bootstrap: str, names: Names, fed: Mapping[str, Sequence[bytes]]) -> Audit:
+    return compare(fed, found(bootstrap, names))
 
 
-def compare(sessions: Iterable[SimulatedSession], there: Found) -> Audit:
+def compare(fed: Mapping[str, Sequence[bytes]], there: Found) -> Audit:
     lost = duplicated = disordered = surface = 0
     firsts = []
-    known = set()
-    for session in sessions:
-        known.add(session.id)
-        expected = fold(map(read_line, session.lines), session.id)
+    for session, lines in fed.items():
+        expected = fold(map(read_line, lines), session)
         wanted = [(change.epoch, change.seq) for change in expected.surface]
-        has = there.surface.get(session.id, [])
+        has = there.surface.get(session, [])
         surface += len(has)
         missing, more = Counter(wanted) - Counter(has), Counter(has) - Counter(wanted)
         lost += missing.total()
         duplicated += more.total()
         if not missing and not more and has != wanted:
             disordered += 1
-            firsts.append(f"{session.id}: surface out of order")
-        firsts += [f"{session.id}: no surface record {at}" for at in list(missing)[:1]]
-        firsts += [f"{session.id}: surface record {at} once too often" for at in list(more)[:1]]
-        if there.overviews.get(session.id) != encode(expected.overview):
+            firsts.append(f"{session}: surface out of order")
+        firsts += [f"{session}: no surface record {at}" for at in list(missing)[:1]]
+        firsts += [f"{session}: surface record {at} once too often" for at in list(more)[:1]]
+        if there.overviews.get(session) != encode(expected.overview):
             lost += 1
-            firsts.append(f"{session.id}: the overview is not the last one")
-    for stranger in there.surface.keys() - known:
+            firsts.append(f"{session}: the overview is not the last one")
+    for stranger in there.surface.keys() - fed.keys():
         duplicated += len(there.surface[stranger])
         firsts.append(f"{stranger}: a session that was not fed")
     if there.dead_letters:

@@ -101,7 +101,7 @@ class Worker:
         part.write_bytes(msgspec.json.encode(Strike(line, number)))
         part.rename(self._trigger)
 
-    def signal(self, number: signal.Signals) -> None:
+    def send(self, number: signal.Signals) -> None:
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(number)
 
@@ -141,7 +141,7 @@ class Crew:
         self._thread.join()
         with self._lock:
             for worker in self._workers.values():
-                worker.signal(signal.SIGKILL)
+                worker.send(signal.SIGKILL)
             for worker in self._workers.values():
                 while worker.pid is not None and worker.gone() is None:
                     time.sleep(POLL_S)
@@ -162,7 +162,11 @@ class Crew:
     def retire(self, worker: Worker, number: signal.Signals = signal.SIGTERM) -> None:
         """It is not started again."""
         worker.wanted = False
-        worker.signal(number)
+        worker.send(number)
+
+    def send(self, number: signal.Signals) -> None:
+        for worker in self.running:
+            worker.send(number)
 
     def again(self, worker: Worker) -> None:
         """A retired one comes back."""
@@ -173,7 +177,7 @@ class Crew:
     def stop(self) -> list[str]:
         """All by SIGTERM; those that had not ended after `STOP_S` are named (and killed later)."""
         for worker in self.running:
-            worker.signal(signal.SIGCONT)
+            worker.send(signal.SIGCONT)
             self.retire(worker)
         self.until(lambda: not self.running, STOP_S)
         return [worker.label for worker in self.running]

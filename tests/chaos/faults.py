@@ -6,11 +6,10 @@ import signal
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
-from random import Random
 
 from .crew import Worker
 from .faults_store import STORE
-from .feeder import Line
+from .feeder import twice
 from .rounds import Fault, Round, Trouble
 from .stage import Stage
 
@@ -54,7 +53,7 @@ def _zombie(round_: Round) -> None:
     worker = round_.worker()
     _struck_at_line(round_, worker, round_.random.randint(1, 6), signal.SIGSTOP)
     time.sleep(max(SESSION_S, POLL_INTERVAL_MS / 1000) + round_.random.uniform(2.0, 5.0))
-    worker.signal(signal.SIGCONT)
+    worker.send(signal.SIGCONT)
     round_.sleep(2.0, 4.0)
 
 
@@ -171,24 +170,10 @@ def _half_close(round_: Round) -> None:
 
 # --- input ----------------------------------------------------------------------------------------
 
-REDELIVERED_WITHIN = 200  #: lines
-
-
-def twice(random: Random, lines: list[Line]) -> list[Line]:
-    """Every line once more, up to some lines later, so that what is repeated is out of order, too;
-    and one in ten a third time. The first of each stands in order."""
-    again = [
-        (place + random.uniform(0.5, REDELIVERED_WITHIN), line)
-        for place, line in enumerate(lines)
-        for _ in range(2 if random.random() < 0.1 else 1)
-    ]
-    first = [(float(place), line) for place, line in enumerate(lines)]
-    return [line for _, line in sorted(first + again, key=lambda item: item[0])]
-
 
 def _nothing(round_: Round) -> None:
     """The fault is in the input."""
-    round_.sleep(1.0, 2.0)
+    round_.sleep(6.0, 8.0)
 
 
 # --- all of them ----------------------------------------------------------------------------------
@@ -200,21 +185,20 @@ def _all() -> dict[str, Fault]:
         Fault(
             name="worker-zombie",
             make=_zombie,
-            seconds=26,
             options={"max_poll_interval_ms": POLL_INTERVAL_MS},
         ),
         *(
-            Fault(name=f"broker-{what}-{which}", make=partial(how, find), seconds=26)
+            Fault(name=f"broker-{what}-{which}", make=partial(how, find))
             for which, find in _BROKERS.items()
             for what, how in (("kill", _kill_broker), ("stop", _stop_broker))
         ),
-        Fault(name="proxy-delay", make=_delay, seconds=16, proxied=True),
-        Fault(name="proxy-cut", make=_cut, seconds=18, proxied=True),
-        Fault(name="proxy-half-close", make=_half_close, seconds=20, proxied=True),
-        Fault(name="workers-come-and-go", make=_come_and_go, seconds=24),
-        Fault(name="twin-transactional-id", make=_twin, seconds=24, stops=True),
+        Fault(name="proxy-delay", make=_delay, proxied=True),
+        Fault(name="proxy-cut", make=_cut, proxied=True),
+        Fault(name="proxy-half-close", make=_half_close, proxied=True),
+        Fault(name="workers-come-and-go", make=_come_and_go),
+        Fault(name="twin-transactional-id", make=_twin, stops=True),
         *STORE,
-        Fault(name="input-twice", make=_nothing, seconds=10, feed=twice),
+        Fault(name="input-twice", make=_nothing, feed=twice),
     ]
     return {fault.name: fault for fault in found}
 

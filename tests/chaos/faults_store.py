@@ -75,7 +75,7 @@ def _while_running(round_: Round, worker: Worker, held: set[int]) -> None:
     round_.strike(held)
     round_.sleep(2.0, 4.0)
     round_.strike(held)
-    worker.signal(signal.SIGKILL)
+    worker.send(signal.SIGKILL)
 
 
 def _between(round_: Round, worker: Worker, held: set[int]) -> None:
@@ -111,6 +111,6 @@ def _while_away(round_: Round, worker: Worker, held: set[int]) -> None:
 
 
 STORE = (
-    Fault(name="disk-full", make=_fill_up, prepare=_tiny_disk, seconds=20, stops=True),
-    Fault(name="store-deleted", make=_delete, seconds=16),
+    Fault(name="disk-full", make=_fill_up, prepare=_tiny_disk, stops=True),
+    Fault(name="store-deleted", make=_delete),
 )

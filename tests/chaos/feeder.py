@@ -4,47 +4,60 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from heapq import heappop, heappush
+from itertools import count, islice
+from random import Random
 from typing import Any
 
+import msgspec
 from kafka import KafkaProducer
 from kafka import errors as raised
 from msgspec import Struct
 
-from pipeline.simulate import SimulatedSession
+from pipeline.simulate import SHAPES, simulate
 
 TICK_S = 0.05
 MOST = 200  #: lines in one go, when it is behind its rate
-RESERVE = 0.15  #: of the lines are kept back until the fault is over
+LIVE = 6  #: sessions at a time, per partition
+EVENTS = 120  #: of one session
+REDELIVERED_WITHIN = 200  #: lines
 CONFIRM_S = 15.0
 
 
 class Line(Struct, frozen=True, gc=False):
+    """``again``: sent before."""
+
     session: str
     partition: int
     value: bytes
+    again: bool = False
 
 
 class Feeder:
-    """Sends ``lines`` in order, ``rate`` a second. What is not confirmed is sent again, from the
-    first such line on, by a new producer: so a line may be there twice, none is missing.
+    """Sends ``lines`` in order, ``rate`` a second, until it is stopped. What is not confirmed is
+    sent again, from the first such line on, by a new producer: so a line may be there twice, none
+    is missing.
 
-    ``sent``: per partition the moment before sending and the offset of each confirmed line."""
+    ``sent``: per partition the moment before sending and the offset of each confirmed line.
+    ``fed``: per session its lines, each once."""
 
-    def __init__(self, bootstrap: str, topic: str, lines: Sequence[Line], rate: float) -> None:
-        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
-        self.lines = lines
-        self.rate = rate
+    def __init__(self, bootstrap: str, topic: str, lines: Iterator[Line], rate: float) -> None:
         self.sent: dict[int, list[tuple[float, int]]] = {}
+        self.fed: dict[str, list[bytes]] = {}
         self.confirmed = 0
         self.repeats = 0  #: times that a go was sent again
-        self.error: BaseException | None = None
-        self._bootstrap = bootstrap
+        self._rate = rate
+        self._lines = lines
+        self._servers = bootstrap
         self._topic = topic
+        self._error: BaseException | None = None
         self._ended = threading.Event()
-        self._released = threading.Event()
+        self._given_up = threading.Event()
         self._producer: Any = None
+        self._thread = threading.Thread(target=self._run, name="feeder", daemon=True)
 
     @property
     def ends(self) -> dict[int, int]:
@@ -54,45 +67,44 @@ class Feeder:
     def start(self) -> None:
         self._thread.start()
 
+    def finish(self, seconds: float) -> None:
+        """No more lines; wait until those that were begun are confirmed."""
+        self._ended.set()
+        self._thread.join(seconds)
+        if self._error is not None:
+            raise self._error
+        if self._thread.is_alive():
+            raise TimeoutError(f"lines are not on the topic after {seconds:.0f} s")
+
+    def stop(self) -> None:
+        """Whatever is underway."""
+        self._ended.set()
+        self._given_up.set()
+        self._thread.join(2 * CONFIRM_S)
+
     def _run(self) -> None:
         try:
             self._feed()
         except BaseException as error:  # noqa: BLE001 - whoever waits for it raises it
-            self.error = error
+            self._error = error
         finally:
             self._drop()
 
-    def finish(self, seconds: float) -> None:
-        """Wait until all is confirmed."""
-        self._thread.join(seconds)
-        if self.error is not None:
-            raise self.error
-        if self._thread.is_alive():
-            raise TimeoutError(
-                f"{len(self.lines) - self.confirmed} of {len(self.lines)} lines are not on the "
-                f"topic after {seconds:.0f} s"
-            )
-
-    def release(self) -> None:
-        """The fault is over: the rest may be sent, too."""
-        self._released.set()
-
-    def stop(self) -> None:
-        self._ended.set()
-        self._thread.join(2 * CONFIRM_S)
-
     def _feed(self) -> None:
-        began, kept_back = time.monotonic(), int(len(self.lines) * (1 - RESERVE))
-        while self.confirmed < len(self.lines) and not self._ended.wait(TICK_S):
-            most = len(self.lines) if self._released.is_set() else kept_back
-            due = min(int((time.monotonic() - began) * self.rate), most)
-            go = self.lines[self.confirmed : min(due, self.confirmed + MOST)]
-            if go and self._send(go):
-                self.confirmed += len(go)
+        began = time.monotonic()
+        while not self._ended.wait(TICK_S):
+            due = int((time.monotonic() - began) * self._rate) - self.confirmed
+            go = list(islice(self._lines, min(due, MOST)))
+            if not go or not self._send(go):
+                continue
+            self.confirmed += len(go)
+            for line in go:
+                if not line.again:
+                    self.fed.setdefault(line.session, []).append(line.value)
 
     def _send(self, go: Sequence[Line]) -> bool:
         """Until it is confirmed; False when nobody wants it any more."""
-        while not self._ended.is_set():
+        while not self._given_up.is_set():
             try:
                 self._try(go)
             except raised.KafkaError:
@@ -105,7 +117,7 @@ class Feeder:
 
     def _try(self, go: Sequence[Line]) -> None:
         if self._producer is None:
-            self._producer = _producer(self._bootstrap)
+            self._producer = _producer(self._servers)
         now = time.monotonic()
         futures = [
             self._producer.send(
@@ -140,14 +152,36 @@ def _producer(bootstrap: str) -> Any:
     )
 
 
-def lines_of(sessions: Iterable[SimulatedSession], partitions: int) -> list[Line]:
-    """One line of each session in turn, as live sessions write; session by session dealt out to
-    the partitions, so that each of them is always written to."""
-    queues = [
-        [Line(session.id, number % partitions, value) for value in session.lines]
-        for number, session in enumerate(sessions)
-    ]
-    found = []
-    for turn in range(max(map(len, queues), default=0)):
-        found += [queue[turn] for queue in queues if turn < len(queue)]
-    return found
+def stream(random: Random, partitions: int) -> Iterator[Line]:
+    """Lines without end: one of each live session in turn, as such write; where one is over, the
+    next begins in its partition. The shapes are taken in turn."""
+    numbers = count(random.randrange(10**6))
+
+    def begin(partition: int) -> tuple[str, int, Iterator[bytes]]:
+        number = next(numbers)
+        session = simulate(number, events=EVENTS, shape=SHAPES[number % len(SHAPES)])
+        return session.id, partition, iter(session.lines)
+
+    live = deque(begin(n % partitions) for n in range(LIVE * partitions))
+    while True:
+        name, partition, lines = live.popleft()
+        value = next(lines, None)
+        if value is None:
+            live.append(begin(partition))
+            continue
+        live.append((name, partition, lines))
+        yield Line(name, partition, value)
+
+
+def twice(random: Random, lines: Iterator[Line]) -> Iterator[Line]:
+    """Every line once more, up to so many lines later, so that what is repeated is out of order,
+    too; and one in ten a third time. The first of each stands in order."""
+    due: list[tuple[float, int, Line]] = []
+    for place, line in enumerate(lines):
+        yield line
+        for turn in range(2 if random.random() < 0.1 else 1):
+            later = place + random.uniform(0.5, REDELIVERED_WITHIN)
+            again = msgspec.structs.replace(line, again=True)
+            heappush(due, (later, 2 * place + turn, again))
+        while due and due[0][0] <= place:
+            yield heappop(due)[2]

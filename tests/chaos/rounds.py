@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -15,18 +16,17 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pipeline.simulate import SimulatedSession, fleet
 from pipeline.topics import Names
 
 from . import journal
 from .audit import Audit, audit
 from .crew import Crew, Exit, Place, Worker
-from .feeder import Feeder, Line, lines_of
+from .feeder import Feeder, Line, stream
 from .journal import Told
 from .stage import PARTITIONS, Stage
 
 RATE = 300.0  #: lines a second, over all partitions
-EVENTS = 120  #: of one session
+REST_S = 2.0  #: is fed after the fault is over
 READY_S = 40.0
 CATCH_UP_S = 75.0
 VERIFY_S = 120.0
@@ -45,19 +45,21 @@ class Trouble(Exception):  # noqa: N818 - the round's, not the program's
     """The round did not go as it must: what was waited for in vain."""
 
 
+def as_it_is(_: Random, lines: Iterator[Line]) -> Iterator[Line]:
+    return lines
+
+
 class Fault(Struct, frozen=True, kw_only=True):
-    """``make`` is called at a seeded moment. ``seconds``: how long is fed altogether. ``stops``: a
-    worker that stops by itself is what the fault is about. ``prepare``: before the workers start;
-    ``feed``: the lines as they are sent."""
+    """``make`` is called at a seeded moment. ``stops``: a worker that stops by itself is what the
+    fault is about. ``prepare``: before the workers start; ``feed``: the lines as they are sent."""
 
     name: str
     make: Callable[[Round], None]
-    seconds: float = 16.0
     proxied: bool = False
     stops: bool = False
     options: dict[str, Any] = {}
     prepare: Callable[[Round, ExitStack], None] | None = None
-    feed: Callable[[Random, list[Line]], list[Line]] | None = None
+    feed: Callable[[Random, Iterator[Line]], Iterator[Line]] = as_it_is
 
 
 class Outcome(Struct, frozen=True, kw_only=True):
@@ -99,10 +101,7 @@ class Round:
         self.names = Names(f"c{folder.name}.", f"c{folder.name}")
         self.struck: list[Struck] = []
         self.state = folder / "state"
-        self.sessions = _sessions(self.random, int(RATE * fault.seconds))
-        self.lines = lines_of(self.sessions, PARTITIONS)
-        if fault.feed is not None:
-            self.lines = fault.feed(self.random, self.lines)
+        lines = fault.feed(self.random, stream(self.random, PARTITIONS))
         self.crew = Crew(
             Place(
                 bootstrap=stage.proxied if fault.proxied else stage.bootstrap,
@@ -112,8 +111,7 @@ class Round:
                 options=fault.options,
             )
         )
-        rate = len(self.lines) / fault.seconds
-        self.feeder = Feeder(stage.bootstrap, self.names.of("events"), self.lines, rate)
+        self.feeder = Feeder(stage.bootstrap, self.names.of("events"), lines, RATE)
 
     # --- for the faults ---------------------------------------------------------------------------
 
@@ -154,7 +152,7 @@ class Round:
         try:
             self._faults()
             verdict = self._verify()
-            count = audit(self.stage.bootstrap, self.names, self.sessions)
+            count = audit(self.stage.bootstrap, self.names, self.feeder.fed)
             trouble = count.first
         except (Trouble, TimeoutError) as error:
             trouble = str(error)
@@ -173,6 +171,7 @@ class Round:
                 self.crew.start(instance)
             self.feeder.start()
             ends.callback(self.feeder.stop)
+            ends.push(self._told_where)
             self.until("both workers commit", self._both_commit, READY_S)
             self.sleep(0.5, 2.5)
             try:
@@ -180,11 +179,17 @@ class Round:
             finally:
                 self.stage.proxy.heal()
                 self.stage.mend()
-            self.feeder.release()
-            self.feeder.finish(self.fault.seconds + CATCH_UP_S)
+            time.sleep(REST_S)
+            self.feeder.finish(CATCH_UP_S)
             self._catch_up()
             if left := self.crew.stop():
                 raise Trouble(f"not ended by SIGTERM within 20 s: {', '.join(left)}")
+
+    def _told_where(self, kind: type[BaseException] | None, *_: object) -> None:
+        """When something was waited for in vain, every worker writes its stacks to its log."""
+        if kind is not None:
+            self.crew.send(signal.SIGUSR1)
+            time.sleep(0.5)
 
     def _both_commit(self) -> bool:
         told, now = self.told, time.monotonic()
@@ -266,17 +271,6 @@ def play(stage: Stage, fault: Fault, seed: str, number: int, folder: Path) -> Ou
     stage.delete(Names(f"c{folder.name}.", f"c{folder.name}"))
     shutil.rmtree(folder, ignore_errors=True)
     return outcome
-
-
-def _sessions(random: Random, lines: int) -> list[SimulatedSession]:
-    """Whole sessions of every shape, of that many lines together or a few more."""
-    first = random.randrange(10**6)
-    found: list[SimulatedSession] = []
-    for session in fleet(first, lines, events=EVENTS):
-        if sum(len(one.lines) for one in found) >= lines:
-            break
-        found.append(session)
-    return found
 
 
 def p50(values: Sequence[float]) -> float:

@@ -7,6 +7,7 @@ this process sends itself a signal right before a line of the commit procedure.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import logging
 import os
 import signal
@@ -19,9 +20,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pipeline import loop
 from pipeline.commit import Folded
-from pipeline.errors import PipelineError
+from pipeline.errors import PipelineError, Retriable
+from pipeline.observe import Observer
 from pipeline.wiring import WorkerSettings, build
 
 from .journal import Journal
@@ -58,13 +59,13 @@ def main(argument: str) -> int:
     logging.getLogger("kafka").setLevel(logging.WARNING)
     plan = msgspec.json.decode(argument, type=Plan)
     _end_with(plan.parent)
+    faulthandler.register(signal.SIGUSR1)
     journal = Journal(Path(plan.journal))
     journal.write("began")
-    _strike_at_lines(Path(plan.trigger), journal)
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
-        running = build(_settings(plan, stop))
+        running = build(_settings(plan, stop, journal), _Told(journal))
         running.committed.subscribe(lambda folded: _committed(journal, folded))
         running.run()
     except PipelineError as error:
@@ -82,7 +83,7 @@ def _end_with(parent: int) -> None:
         sys.exit(1)
 
 
-def _settings(plan: Plan, stop: threading.Event) -> WorkerSettings:
+def _settings(plan: Plan, stop: threading.Event, journal: Journal) -> WorkerSettings:
     return WorkerSettings(
         broker=plan.bootstrap,
         instance=plan.instance,
@@ -91,6 +92,7 @@ def _settings(plan: Plan, stop: threading.Event) -> WorkerSettings:
         client_options=plan.options,
         state_dir=None if plan.state_dir is None else Path(plan.state_dir),
         stop=stop,
+        step=_strikes(Path(plan.trigger), journal),
     )
 
 
@@ -98,9 +100,8 @@ def _committed(journal: Journal, folded: Folded) -> None:
     journal.write("committed", nexts=dict(folded.nexts))
 
 
-def _strike_at_lines(trigger: Path, journal: Journal) -> None:
-    """The loop's `deliver`, and before each of its lines a look whether to strike."""
-    deliver: Callable[..., None] = vars(loop)["deliver"]
+def _strikes(trigger: Path, journal: Journal) -> Callable[[int], None]:
+    """Before each line of the commit procedure a look whether to strike."""
 
     def before(line: int) -> None:
         if not trigger.exists():
@@ -112,14 +113,20 @@ def _strike_at_lines(trigger: Path, journal: Journal) -> None:
         journal.write("fault", line=line)
         os.kill(os.getpid(), strike.signal)
 
-    def struck(*given: Any, step: Callable[[int], None] = lambda _: None, **named: Any) -> None:
-        def each(line: int) -> None:
-            before(line)
-            step(line)
+    return before
 
-        deliver(*given, step=each, **named)
 
-    vars(loop)["deliver"] = struck
+class _Told(Observer):
+    """What the loop goes through besides commits."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+
+    def rebalanced(self, revoked: tuple[int, ...], assigned: tuple[int, ...]) -> None:
+        self._journal.write("moved", revoked=revoked, assigned=assigned)
+
+    def failed(self, error: Retriable) -> None:
+        self._journal.write("failed", note=str(error))
 
 
 if __name__ == "__main__":

@@ -90,6 +90,9 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     faults: str = ""
     # deadletter
     limit: Count | None = None
+    # verify
+    session: str | None = None
+    rounds: Count = 20
 
     @property
     def application(self) -> str:

@@ -2,60 +2,83 @@
 
 Per session the sequence on ``surface``; per key the last record on ``transcript`` and ``overview``,
 where a key whose last record is deleted counts as absent; the dead letters as a set. Key, value
-and headers byte for byte; up to the offsets that the workers have committed. A session whose first
+and headers byte for byte; up to the offsets that the workers have committed, while they go on
+committing: a session that was being written is looked at again at later cuts. One whose first
 records have expired cannot be proven: it is counted and named.
 
-Works partition by partition (a session's records share one everywhere but on the dead letters) and
-keeps digests, so memory grows with the records of one partition and not with their size.
+**The digest of a topic** is what two clusters compare: equal bytes give equal digests, whatever the
+offsets, timestamps, partitions and the order between sessions. It is a sum modulo 2^128, so that
+order does not matter, of XXH3-128 digests over key, value, headers: on ``events`` and ``surface``
+one per session over its records in order; on ``transcript`` and ``overview`` one per key over its
+last record, unless deleted; on ``deadletter`` one per letter without its coordinates. ``events`` is
+read up to the cut and the others to their ends: compare them when the workers are at rest.
+
+Works partition by partition in a temporary file, so memory stays flat.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from itertools import islice
+import time
+from collections.abc import Callable, Mapping
 
-from msgspec import Struct
-
-from operators.events import Event, Header
-from schemas.deadletter import DeadLetter
+from msgspec import Struct, field, structs
 
 from . import limits
-from .batch import BatchResult, fold_batch, read
 from .errors import Fatal
-from .expected import Expected, LetterSet, Mismatch
-from .memory_ends import MemoryStore
-from .ports import InRecord, Reader
-from .state import States
+from .ports import Reader
+from .proof.letters import Judged, Letters
+from .proof.locate import locate
+from .proof.partition import PartitionProof, Scope, Told
+from .proof.records import Mismatch, summed
+from .proof.scratch import KNOWN, Scratch
 from .topics import Names
 
-Told = Callable[[str, int, int], None]
-"""Progress: the topic being read, records done, records to read (as far as offsets tell)."""
+ROUNDS = 20  #: of further cuts, per partition
+PAUSE_S = 0.2  #: between two; a commit is on all topics well within it
+MOST_DIFFERENCES = 100
+MOST_NAMES = 1_000
+
+_DIGITS = 2**128
 
 
-class Verdict(Struct, frozen=True):
-    """``mismatch`` None: all equal. ``behind``: input records beyond the cut, not folded yet."""
+class TopicSum(Struct, frozen=True):
+    """What a topic holds: records (of ``transcript`` and ``overview`` keys that are there), and the
+    digest as 32 hexadecimal digits."""
 
-    mismatch: Mismatch | None
-    sessions: int
-    events: int
-    surface: int
-    rows: int
-    dead_letters: int
-    behind: int
-    unprovable: tuple[str, ...]
-
-    @property
-    def ok(self) -> bool:
-        return self.mismatch is None
+    topic: str
+    count: int
+    digest: str
 
 
-class _Totals(Struct):
+class Verdict(Struct, frozen=True, kw_only=True):
+    """``differing``, ``undecided_count`` and ``unprovable_count`` count sessions; ``differences``
+    has the first of each session that differs and every dead letter that does, ``undecided`` and
+    ``unprovable`` name sessions, all up to a bound. ``behind``: input records beyond the cut, not
+    folded yet."""
+
     sessions: int = 0
     events: int = 0
     surface: int = 0
     rows: int = 0
+    dead_letters: int = 0
     behind: int = 0
-    unprovable: set[str] = set()
+    differing: int = 0
+    differences: tuple[Mismatch, ...] = ()
+    undecided_count: int = 0
+    undecided: tuple[str, ...] = ()
+    unprovable_count: int = 0
+    unprovable: tuple[str, ...] = ()
+    topics: Mapping[str, TopicSum] = field(default_factory=dict)
+
+    @property
+    def mismatch(self) -> Mismatch | None:
+        """The first difference."""
+        return self.differences[0] if self.differences else None
+
+    @property
+    def ok(self) -> bool:
+        """Nothing differs, and everything that can be proven was decided."""
+        return not self.differing and not self.undecided_count
 
 
 def verify(
@@ -63,144 +86,131 @@ def verify(
     names: Names,
     max_row_bytes: int = limits.MAX_ROW_BYTES,
     told: Told = lambda *_: None,
+    *,
+    session: str | None = None,
+    rounds: int = ROUNDS,
+    pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
 ) -> Verdict:
-    """Compare everything, or up to the first difference. The topics must be at rest: `Fatal` when
-    workers commit meanwhile, or when a topic is missing."""
-    count = reader.partitions(names.of("events"))
-    if count == 0:
-        raise Fatal(f"topic {names.of('events')} is missing", "run `foldstream topics create`")
-    cut = reader.committed(names.application, names.of("events"))
-    run = _Run(reader, names, max_row_bytes, told)
-    mismatch = None
-    for partition in range(count):
-        mismatch = run.partition(partition, cut.get(partition))
-        if mismatch is not None:
-            break
-    mismatch = mismatch or run.dead_letters()
-    if reader.committed(names.application, names.of("events")) != cut:
-        raise Fatal(
-            "workers committed while the topics were read", "let them finish, then verify again"
-        )
-    totals = run.totals
-    return Verdict(
-        mismatch,
-        totals.sessions,
-        totals.events,
-        totals.surface,
-        totals.rows,
-        run.letters.count,
-        totals.behind,
-        tuple(sorted(totals.unprovable)),
+    """Compare everything, or what concerns ``session``. Workers may go on meanwhile. `Fatal` when a
+    topic is missing, or the temporary file cannot be written."""
+    for role in ("events", "surface", "transcript", "overview", "deadletter"):
+        if reader.partitions(names.of(role)) == 0:
+            raise Fatal(f"topic {names.of(role)} is missing", "run `foldstream topics create`")
+    scope = Scope(
+        reader=reader,
+        names=names,
+        max_row_bytes=max_row_bytes,
+        session=None if session is None else session.encode("utf-8", "surrogatepass"),
+        rounds=rounds,
+        pause=pause,
+        told=told,
     )
+    with Scratch() as scratch:
+        proof = _Proof(scope, scratch)
+        for partition in range(reader.partitions(names.of("events"))):
+            proof.partition(partition)
+        proof.dead_letters()
+        return proof.verdict()
 
 
-class _Run:
+class _Sum(Struct):
+    count: int = 0
+    total: int = 0
+
+    def add(self, count: int, summand: int) -> None:
+        self.count += count
+        self.total += summand
+
+
+class _Proof:
     """One verification under way."""
 
-    def __init__(self, reader: Reader, names: Names, max_row_bytes: int, told: Told) -> None:
-        self._reader = reader
-        self._names = names
-        self._max_row_bytes = max_row_bytes
-        self._told = told
-        self.totals = _Totals()
-        self.letters = LetterSet()
-        self._begins: dict[int, int] = {}
+    def __init__(self, scope: Scope, scratch: Scratch) -> None:
+        self._scope = scope
+        self._scratch = scratch
+        names = scope.names
+        self._letters = Letters(scratch, names.of("events"), names.of("deadletter"))
+        self._judged: dict[int, Judged] = {}
+        self._sums = {role: _Sum() for role in ("events", "surface", "transcript", "overview")}
+        self._differences: list[Mismatch] = []
+        self._sessions = self._differing = self._behind = 0
 
-    def partition(self, partition: int, cut: int | None) -> Mismatch | None:
-        """Fold the partition's events up to ``cut`` and hold its topics against that."""
-        expected = self._fold(partition, cut)
-        expired = self._begins[partition] > 0
-        known = expected.known
+    def partition(self, partition: int) -> None:
+        scope, scratch = self._scope, self._scratch
+        scratch.clear()
+        found = PartitionProof(scope, scratch, self._letters, partition).run()
+        self._judged[partition] = found.judged
+        self._behind += found.behind
+        self._differing += len(found.differing)
+        scratch.name("unprovable", found.unprovable)
+        scratch.name("undecided", found.undecided)
+        self._add_up()
+        left = MOST_DIFFERENCES - len(self._differences)
+        self._differences += locate(scope, scratch, partition, found, left)
 
-        def skip(session: str) -> bool:
-            """Unprovable: its first records have expired, or all of them."""
-            if expired and session not in known:
-                self.totals.unprovable.add(session)
-            return session in self.totals.unprovable
+    def _add_up(self) -> None:
+        scratch = self._scratch
+        scratch.settle()
+        for session, chain in scratch.chains():
+            self._sessions += bool(chain.flags & KNOWN)
+            if chain.events_count:
+                one = summed(session, chain.events_count, chain.events)
+                self._sums["events"].add(chain.events_count, one)
+            if chain.topic_count:
+                one = summed(session, chain.topic_count, chain.topic)
+                self._sums["surface"].add(chain.topic_count, one)
+        for role, digest in scratch.topic_lasts():
+            self._sums[role].add(1, int.from_bytes(digest))
 
-        surface, at = self._names.of("surface"), partition
-        mismatch = expected.outputs.surface(self._read("surface", at), surface, at, skip)
-        for role in ("transcript", "overview"):
-            if mismatch is None:
-                place = (self._names.of(role), partition)
-                mismatch = expected.outputs.last(self._read(role, at), role, place, skip)
-        self.totals.surface += sum(len(seqs) for _, seqs in expected.outputs.surfaces.values())
-        self.totals.rows += len(expected.outputs.lasts["transcript"])
-        self.totals.sessions += len(known)
-        return mismatch
-
-    def _fold(self, partition: int, cut: int | None) -> _Folded:
-        topic = self._names.of("events")
-        begin, end = self._reader.bounds(topic, partition)
-        self._begins[partition] = begin
-        stop = begin if cut is None else cut
-        self.totals.behind += max(0, end - stop)
-        folded = _Folded(Expected(), set())
-        states = States(MemoryStore())
-        for records in _batches(self._reader.read(topic, partition, begin, stop)):
-            if begin > 0:
-                self._find_windows(records, folded.known)
-            result = fold_batch(records, states.of(partition), self._max_row_bytes)
-            states.merge(partition, result.states, result.segments, 0)
-            folded.known.update(result.states)
-            self._gather(result, folded.outputs)
-            self.totals.events += len(records)
-            self._told(topic, records[-1].offset - begin, stop - begin)
-        return folded
-
-    def _gather(self, result: BatchResult, outputs: Expected) -> None:
-        for record in result.outputs:
-            if record.role == "deadletter":
-                self.letters.expect(record.key, record.value, record.headers)
-            elif record.role != "state":
-                outputs.add(record)
-
-    def _find_windows(self, records: list[InRecord], known: set[str]) -> None:
-        """Sessions whose first record left is not their first."""
-        seen: set[str] = set()
-        for item in read(records):
-            session = item.session
-            if session is None or session in known or session in seen:
-                continue
-            seen.add(session)
-            line = item.line
-            whole = isinstance(line, Header) or (isinstance(line, Event) and line.seq == 0)
-            if not whole or item.epoch > 0:
-                self.totals.unprovable.add(session)
-
-    def _read(self, role: str, partition: int) -> Iterator[InRecord]:
-        topic = self._names.of(role)
-        begin, end = self._reader.bounds(topic, partition)
-        yield from self._reader.read(topic, partition, begin, end)
-        self._told(topic, end - begin, end - begin)
-
-    def dead_letters(self) -> Mismatch | None:
+    def dead_letters(self) -> None:
         """All partitions at once: dead letters are spread modulo their topic's number."""
-        topic = self._names.of("deadletter")
-        expired = False
-        for partition in range(self._reader.partitions(topic)):
-            expired |= self._reader.bounds(topic, partition)[0] > 0
-            for record in self._read("deadletter", partition):
-                mismatch = self.letters.meet(record, self._foreign)
-                if mismatch is not None:
-                    return mismatch
-        return None if expired else self.letters.missing(topic, self._foreign)
+        scope, expired = self._scope, False
+        topic, events = scope.names.of("deadletter"), scope.names.of("events")
+        places = {
+            at: scope.reader.bounds(topic, at) for at in range(scope.reader.partitions(topic))
+        }
+        for at, judged in self._judged.items():  # now, as a letter is written after its record
+            end = scope.reader.bounds(events, at)[1]
+            self._judged[at] = structs.replace(judged, end=end)
+        for partition, (begin, end) in places.items():
+            expired |= begin > 0
+            for record in scope.records("deadletter", partition, begin, end):
+                self._differ(self._letters.meet(record, self._judged))
+        if not expired:
+            for mismatch in self._letters.missing():
+                self._differ(mismatch)
 
-    def _foreign(self, letter: DeadLetter) -> bool:
-        """No letter of a fold that can be proven: refused by ``ingest`` before it was a record, or
-        of a record or session that has expired."""
-        return (
-            letter.topic != self._names.of("events")
-            or letter.offset < self._begins.get(letter.partition, 0)
-            or letter.session in self.totals.unprovable
+    def _differ(self, mismatch: Mismatch | None) -> None:
+        if mismatch is not None:
+            self._differing += 1
+            if len(self._differences) < MOST_DIFFERENCES:
+                self._differences.append(mismatch)
+
+    def verdict(self) -> Verdict:
+        undecided, unprovable = (
+            self._scratch.names(kind, MOST_NAMES) for kind in ("undecided", "unprovable")
+        )
+        self._sums["deadletter"] = _Sum(self._letters.count, self._letters.sum)
+        sums = self._sums
+        return Verdict(
+            sessions=self._sessions,
+            events=sums["events"].count,
+            surface=sums["surface"].count,
+            rows=sums["transcript"].count,
+            dead_letters=self._letters.expected,
+            behind=self._behind,
+            differing=self._differing,
+            differences=tuple(self._differences),
+            undecided_count=undecided[0],
+            undecided=_texts(undecided[1]),
+            unprovable_count=unprovable[0],
+            unprovable=_texts(unprovable[1]),
+            topics={
+                role: TopicSum(self._scope.names.of(role), one.count, f"{one.total % _DIGITS:032x}")
+                for role, one in sums.items()
+            },
         )
 
 
-class _Folded(Struct, frozen=True):
-    outputs: Expected
-    known: set[str]
-
-
-def _batches(records: Iterator[InRecord]) -> Iterator[list[InRecord]]:
-    while batch := list(islice(records, limits.BATCH_RECORDS)):
-        yield batch
+def _texts(sessions: list[bytes]) -> tuple[str, ...]:
+    return tuple(session.decode(errors="backslashreplace") for session in sessions)

@@ -1,8 +1,9 @@
-"""verify: right topics pass, every kind of wrong record is named with its coordinates."""
+"""verify: right topics pass, every kind of wrong record is named with its coordinates, and workers
+may go on meanwhile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 import pytest
@@ -10,7 +11,9 @@ import pytest
 from operators.changes import TranscriptRow
 from pipeline.errors import Fatal
 from pipeline.memory_ends import MemoryReader
-from pipeline.ports import InRecord
+from pipeline.ports import InRecord, Reader
+from pipeline.proof import scratch
+from pipeline.proof.records import Mismatch
 from pipeline.simulate import fleet
 from pipeline.verify import Verdict, verify
 from schemas.codec import decode_change
@@ -29,8 +32,22 @@ def world() -> World:
     world.feed(LINES)
     world.append(SESSION.encode(), b"?", partition=AT)
     world.run()
-    assert world.verify().ok
+    assert judged(world).ok
     return world
+
+
+def judged(world: World, reader: Reader | None = None, session: str | None = None) -> Verdict:
+    reader = reader or MemoryReader(world.broker)
+    return verify(reader, world.names, session=session, pause=lambda: None)
+
+
+def difference(world: World, reader: Reader | None = None) -> Mismatch:
+    """The one session's, that there is."""
+    verdict = judged(world, reader)
+    assert not verdict.ok
+    assert verdict.differing == 1
+    assert verdict.mismatch is not None
+    return verdict.mismatch
 
 
 def records(world: World, role: str) -> list[InRecord]:
@@ -47,18 +64,52 @@ def append(world: World, role: str, record: InRecord, value: bytes | None = None
     return world.broker.append(topic, partition, record.key, new, headers=record.headers)
 
 
+class Edited(MemoryReader):
+    """Topics on which the records of one partition are what ``edit`` makes of them."""
+
+    def __init__(
+        self,
+        world: World,
+        role: str,
+        edit: Callable[[list[InRecord]], list[InRecord]] = lambda records: records,
+        begin: int = 0,
+    ) -> None:
+        super().__init__(world.broker)
+        self._edited = world.names.of(role), 0 if role == "deadletter" else AT
+        self._edit = edit
+        self._begin = begin
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        first, end = super().bounds(topic, partition)
+        return (min(self._begin, end) if topic == self._edited[0] else first), end
+
+    def read(
+        self, topic: str, partition: int, start: int = 0, end: int | None = None
+    ) -> Iterator[InRecord]:
+        found = super().read(topic, partition, start, end)
+        return iter(self._edit(list(found))) if (topic, partition) == self._edited else found
+
+
+def without(record: InRecord) -> Callable[[list[InRecord]], list[InRecord]]:
+    return lambda found: [other for other in found if other.offset != record.offset]
+
+
 def test_counts(world: World) -> None:
-    verdict = world.verify()
+    verdict = judged(world)
     assert (verdict.sessions, verdict.events) == (4, len(LINES) + 1)
     assert verdict.surface == len(world.read("surface"))
-    assert verdict.rows == len({record.key for record in world.read("transcript")})
+    last = {record.key: decode_change(record.value or b"") for record in world.read("transcript")}
+    there = [row for row in last.values() if isinstance(row, TranscriptRow) and not row.deleted]
+    assert verdict.rows == len(there) < len(last)
     assert verdict.dead_letters == 1
     assert verdict.unprovable == ()
+    assert verdict.topics["overview"].count == 4
+    assert verdict.topics["transcript"].count == verdict.rows
 
 
 def test_what_is_not_folded_yet_is_behind_and_no_difference(world: World) -> None:
     world.append(SESSION.encode(), b"{}", partition=AT)
-    verdict = world.verify()
+    verdict = judged(world)
     assert verdict.ok
     assert verdict.behind == 1
 
@@ -66,40 +117,114 @@ def test_what_is_not_folded_yet_is_behind_and_no_difference(world: World) -> Non
 def test_nothing_committed_means_nothing_expected() -> None:
     world = World()
     world.feed(LINES)
-    verdict = world.verify()
+    verdict = judged(world)
     assert verdict.ok
     assert verdict.behind == len(LINES)
 
 
-def test_a_surface_record_too_many(world: World) -> None:
+# --- each damage ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("role", ["surface", "transcript", "overview"])
+def test_a_flipped_byte(world: World, role: str) -> None:
+    """In the middle of the value of the last record, in place."""
+
+    def flip(found: list[InRecord]) -> list[InRecord]:
+        mine = records(world, role)[-1]
+        value = bytearray(mine.value or b"")
+        value[len(value) // 2] ^= 4
+        other = msgspec.structs.replace(mine, value=bytes(value))
+        return [other if record.offset == mine.offset else record for record in found]
+
+    mismatch = difference(world, Edited(world, role, flip))
+    mine = records(world, role)[-1]
+    assert (mismatch.topic, mismatch.offset) == (world.names.of(role), mine.offset)
+    assert (mismatch.partition, mismatch.session) == (AT, SESSION)
+    assert mismatch.field is not None
+    assert mismatch.found != mismatch.expected
+
+
+@pytest.mark.parametrize("role", ["surface", "transcript", "overview", "deadletter"])
+def test_a_removed_record(world: World, role: str) -> None:
+    gone = records(world, role)[-1]
+    mismatch = difference(world, Edited(world, role, without(gone)))
+    assert (mismatch.topic, mismatch.session) == (world.names.of(role), SESSION)
+    assert mismatch.what.startswith(("missing", "1 of", "differs"))
+
+
+def test_all_overviews_missing_names_each_session(world: World) -> None:
+    class Empty(MemoryReader):
+        def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+            return (0, 0) if topic == "sessions.overview" else super().bounds(topic, partition)
+
+    verdict = judged(world, Empty(world.broker))
+    assert verdict.differing == 4
+    assert {one.session for one in verdict.differences} == {session for session, _ in LINES}
+    assert {one.what for one in verdict.differences} == {"missing"}
+    assert {one.topic for one in verdict.differences} == {"sessions.overview"}
+
+
+def test_a_surface_record_twice_at_the_end(world: World) -> None:
     offset = append(world, "surface", records(world, "surface")[0])
-    mismatch = world.verify().mismatch
-    assert mismatch is not None
+    mismatch = difference(world)
     assert (mismatch.topic, mismatch.partition) == ("sessions.surface", AT)
     assert (mismatch.offset, mismatch.session) == (offset, SESSION)
-    assert "too many" in str(mismatch)
+    assert "too many" in mismatch.what
+    assert "it is change 1, that was there already" in mismatch.what
 
 
-def test_a_changed_row(world: World) -> None:
+def test_a_surface_record_doubled_in_its_place(world: World) -> None:
+    twice = records(world, "surface")[1]
+
+    def double(found: list[InRecord]) -> list[InRecord]:
+        at = found.index(twice)
+        return [*found[:at], twice, *found[at:]]
+
+    mismatch = difference(world, Edited(world, "surface", double))
+    assert mismatch.offset == twice.offset
+    assert "change 3 of the session" in mismatch.what
+    assert "it is change 2, that was there already" in mismatch.what
+
+
+def test_a_reordered_surface(world: World) -> None:
+    one, other = records(world, "surface")[1:3]
+
+    def swap(found: list[InRecord]) -> list[InRecord]:
+        swapped = {one.offset: other, other.offset: one}
+        return [swapped.get(record.offset, record) for record in found]
+
+    mismatch = difference(world, Edited(world, "surface", swap))
+    assert mismatch.offset == other.offset
+    assert "it is change 3, that comes later" in mismatch.what
+
+
+def test_a_row_of_an_old_epoch() -> None:
+    world = World()
+    mine = [(session, line) for session, line in LINES if session == SESSION]
+    world.feed(mine)
+    world.run()
+    old = records(world, "transcript")[0]
+    world.feed(mine, epoch=1)
+    world.run()
+    assert judged(world).ok
+    offset = append(world, "transcript", old)
+    mismatch = difference(world)
+    assert (mismatch.offset, mismatch.session) == (offset, SESSION)
+    assert (mismatch.field, mismatch.found, mismatch.expected) == ("epoch", "0", "1")
+
+
+def test_a_changed_row_names_the_field(world: World) -> None:
     row = records(world, "transcript")[-1]
     change = decode_change(row.value or b"")
     assert isinstance(change, TranscriptRow)
-    offset = append(
-        world,
-        "transcript",
-        row,
-        encode(
-            msgspec.structs.replace(
-                change,
-                visibility="auxiliary" if change.visibility == "transcript" else "transcript",
-            )
-        ),
-    )
-    mismatch = world.verify().mismatch
-    assert mismatch is not None
+    other = msgspec.structs.replace(change, turn=77)
+    offset = append(world, "transcript", row, encode(other))
+    mismatch = difference(world)
     assert (mismatch.topic, mismatch.offset) == ("sessions.transcript", offset)
     assert mismatch.seq == change.seq
     assert change.key in mismatch.key
+    assert (mismatch.field, mismatch.found) == ("turn", "77")
+    assert mismatch.expected == str(change.turn)
 
 
 def test_a_row_that_the_fold_does_not_give(world: World) -> None:
@@ -114,17 +239,20 @@ def test_a_row_that_the_fold_does_not_give(world: World) -> None:
         world.broker.append("sessions.transcript", AT, key, row)
 
     put(deleted=True)
-    assert world.verify().ok, "a key whose last record is deleted counts as absent"
+    assert judged(world).ok, "a key whose last record is deleted counts as absent"
     put(deleted=False)
-    assert "no such key" in str(world.verify().mismatch)
+    assert "no such key" in difference(world).what
 
 
-def test_an_overview_of_earlier(world: World) -> None:
-    world.feed([(SESSION, b"?")])
-    world.run()
-    append(world, "overview", records(world, "overview")[0])
-    assert world.verify().mismatch is not None
-    assert str(world.verify().mismatch).startswith(f"sessions.overview[{AT}] at offset")
+def test_a_row_that_is_deleted_on_the_topic(world: World) -> None:
+    row = records(world, "transcript")[-1]
+    change = decode_change(row.value or b"")
+    assert isinstance(change, TranscriptRow)
+    gone = encode(msgspec.structs.replace(change, deleted=True, data=None))
+    offset = append(world, "transcript", row, gone)
+    mismatch = difference(world)
+    assert mismatch.offset == offset
+    assert "deleted" in mismatch.what
 
 
 @pytest.mark.parametrize("header", ["session", "epoch", "seq"])
@@ -132,70 +260,220 @@ def test_headers_are_compared(world: World, header: str) -> None:
     last = records(world, "overview")[-1]
     headers = [(name, b"77" if name == header else text) for name, text in last.headers]
     world.broker.append("sessions.overview", AT, last.key, last.value, headers=headers)
-    assert world.verify().mismatch is not None
+    assert difference(world).field == "headers"
 
 
 def test_a_dead_letter_twice_and_one_that_was_none(world: World) -> None:
     letter = world.read("deadletter")[0]
     append(world, "deadletter", letter)
-    assert "twice" in str(world.verify().mismatch)
+    assert "twice" in difference(world).what
     world = World()
     world.feed(LINES)
     world.run()
     append(world, "deadletter", letter)
-    assert "refuses no such record" in str(world.verify().mismatch)
+    assert "no such record" in difference(world).what
+
+
+@pytest.mark.parametrize(
+    ("topic", "partition", "offset", "said"),
+    [
+        ("sessions.events", AT, 0, "the fold refuses no such record"),
+        ("sessions.events", AT, 1_000, "there is no such record"),
+        ("sessions.events", 9, 0, "there is no such record"),
+        ("other.events", 0, 0, "there is no such record"),
+    ],
+)
+def test_a_foreign_dead_letter(
+    world: World, topic: str, partition: int, offset: int, said: str
+) -> None:
+    letter = DeadLetter("not-json", "", topic, partition, offset, 0, SESSION, None, None, None)
+    at = world.broker.append("sessions.deadletter", 0, None, encode_dead_letter(letter))
+    mismatch = difference(world)
+    assert (mismatch.topic, mismatch.offset) == ("sessions.deadletter", at)
+    assert said in mismatch.what
+
+
+def test_what_is_no_dead_letter(world: World) -> None:
+    world.broker.append("sessions.deadletter", 0, None, b"?")
+    assert "no dead letter" in difference(world).what
 
 
 def test_a_letter_of_ingest_is_none_of_the_folds(world: World) -> None:
-    letter = DeadLetter("too-large", "", "", -1, -1, 0, None, None, None, None)
+    topic = world.names.of("events")
+    letter = DeadLetter("too-large", "", topic, -1, -1, 0, None, None, None, None)
     world.broker.append("sessions.deadletter", 0, None, encode_dead_letter(letter))
-    assert world.verify().ok
+    assert judged(world).ok
 
 
-class Without(MemoryReader):
-    """Topics of which some records are gone."""
-
-    def __init__(self, world: World, role: str, gone: int = -1, begin: int = 0) -> None:
-        super().__init__(world.broker)
-        self._topic = world.names.of(role)
-        self._gone = gone
-        self._begin = begin
-        self._in = (0,) if role == "deadletter" else (AT,)
-
-    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
-        first, end = super().bounds(topic, partition)
-        return (min(self._begin, end) if topic == self._topic else first), end
-
-    def read(
-        self, topic: str, partition: int, start: int = 0, end: int | None = None
-    ) -> Iterator[InRecord]:
-        for record in super().read(topic, partition, start, end):
-            if (topic, record.offset) != (self._topic, self._gone) or partition not in self._in:
-                yield record
+def test_a_record_of_a_session_that_has_no_events(world: World) -> None:
+    surface = records(world, "surface")[0]
+    world.broker.append("sessions.surface", 0, b"nobody", surface.value, headers=surface.headers)
+    mismatch = difference(world)
+    assert mismatch.session == "nobody"
+    assert "the fold gives 0 changes" in mismatch.what
 
 
-@pytest.mark.parametrize("role", ["surface", "transcript", "overview", "deadletter"])
-def test_a_record_that_is_missing(world: World, role: str) -> None:
-    gone = records(world, role)[-1]
-    mismatch = verify(Without(world, role, gone.offset), world.names).mismatch
-    assert mismatch is not None
-    assert mismatch.topic == world.names.of(role)
-    assert mismatch.session == SESSION
+def test_every_session_that_differs_is_named(world: World) -> None:
+    for record in {record.key: record for record in world.read("overview")}.values():
+        topic, at = "sessions.overview", record.partition
+        world.broker.append(topic, at, record.key, record.value, headers=[])
+    verdict = judged(world)
+    assert verdict.differing == 4
+    assert len({one.session for one in verdict.differences}) == 4
+
+
+def test_one_session_alone(world: World) -> None:
+    append(world, "surface", records(world, "surface")[0])
+    other = next(session for session, _ in LINES if session != SESSION)
+    verdict = judged(world, session=other)
+    assert verdict.ok
+    assert verdict.sessions == 1
+    assert verdict.events == sum(session == other for session, _ in LINES)
+    assert judged(world, session=SESSION).differing == 1
+
+
+# --- expired --------------------------------------------------------------------------------------
 
 
 def test_a_session_whose_beginning_has_expired_is_unprovable(world: World) -> None:
     """Retention took the first records of each partition: its sessions are named, not wrong."""
-    verdict: Verdict = verify(Without(world, "events", begin=5), world.names)
+    verdict = judged(world, Edited(world, "events", begin=5))
+    assert verdict.ok, verdict.mismatch
+    assert SESSION in verdict.unprovable
+    assert verdict.unprovable_count == len(verdict.unprovable)
+
+
+def test_a_surface_that_has_expired_is_unprovable(world: World) -> None:
+    first = records(world, "surface")[0].offset
+    verdict = judged(world, Edited(world, "surface", lambda r: r, begin=first + 1))
     assert verdict.ok, verdict.mismatch
     assert SESSION in verdict.unprovable
 
 
-def test_a_worker_that_commits_meanwhile_is_noticed(world: World) -> None:
-    reader = Without(world, "events")
-    calls = iter([{0: 1}, {0: 2}])
-    reader.committed = lambda group, topic: next(calls)  # type: ignore[method-assign]
-    with pytest.raises(Fatal, match="verify again"):
-        verify(reader, world.names)
+# --- while workers commit -------------------------------------------------------------------------
+
+
+class Busy(MemoryReader):
+    """A worker folds more lines whenever the topics' ends are asked for, ``times`` times."""
+
+    def __init__(self, world: World, lines: list[tuple[str, bytes]], times: int, each: int) -> None:
+        super().__init__(world.broker)
+        self._world = world
+        self._lines = lines
+        self._left = times
+        self._each = each
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        if topic != self._world.names.of("events") and self._left:
+            self._left -= 1
+            some, self._lines = self._lines[: self._each], self._lines[self._each :]
+            self._world.feed(some)
+            self._world.run()
+        return super().bounds(topic, partition)
+
+
+def test_sessions_that_are_being_written_are_proven_at_later_cuts() -> None:
+    world = World()
+    half = len(LINES) // 2
+    world.feed(LINES[:half])
+    world.run()
+    reader = Busy(world, LINES[half:], times=10, each=7)
+    verdict = judged(world, reader)
+    assert verdict.ok, verdict
+    assert verdict.sessions == 4
+    assert half < verdict.events
+
+
+def test_a_session_that_never_rests_is_undecided_and_named() -> None:
+    world = World()
+    mine = [(SESSION, line) for session, line in LINES if session == SESSION]
+    world.feed(mine[:5])
+    world.run()
+    reader = Busy(world, mine[5:] + [(SESSION, b"?")] * 200, times=200, each=1)
+    verdict = verify(reader, world.names, rounds=3, pause=lambda: None)
+    assert not verdict.ok
+    assert verdict.undecided == (SESSION,)
+    assert verdict.differing == 0
+
+
+def test_a_broken_surface_is_found_although_its_session_never_rests() -> None:
+    world = World()
+    mine = [(SESSION, line) for session, line in LINES if session == SESSION]
+    world.feed(mine[:30])
+    world.run()
+    one, other = records(world, "surface")[:2]
+
+    class Swapped(Busy):
+        def read(
+            self, topic: str, partition: int, start: int = 0, end: int | None = None
+        ) -> Iterator[InRecord]:
+            swap = {one.offset: other, other.offset: one} if topic == one.topic else {}
+            for record in super().read(topic, partition, start, end):
+                yield swap.get(record.offset, record)
+
+    reader = Swapped(world, mine[30:] + [(SESSION, b"?")] * 200, times=200, each=1)
+    verdict = verify(reader, world.names, rounds=4, pause=lambda: None)
+    assert verdict.differing == 1
+    assert verdict.mismatch is not None
+    assert "comes later" in verdict.mismatch.what
+
+
+# --- across clusters ------------------------------------------------------------------------------
+
+
+def test_two_clusters_with_the_same_bytes_have_the_same_digests(world: World) -> None:
+    """Other partitions, other batches, other offsets, another order of the sessions."""
+    other = World(partitions=5)
+    world_lines = [*LINES, (SESSION, b"?")]
+    names = sorted({session for session, _ in world_lines}, reverse=True)
+    for name in names:
+        other.feed([(session, line) for session, line in world_lines if session == name])
+        other.run(batch=7)
+    one, two = judged(world), judged(other)
+    assert two.ok
+    assert {role: found.digest for role, found in one.topics.items()} == {
+        role: found.digest for role, found in two.topics.items()
+    }
+    other.feed([(SESSION, b"??")])
+    other.run()
+    three = judged(other)
+    for role in ("events", "overview", "deadletter"):
+        assert three.topics[role].digest != one.topics[role].digest
+
+
+def test_the_digest_tells_damage_that_counts_do_not(world: World) -> None:
+    one, other = records(world, "surface")[1:3]
+
+    def swap(found: list[InRecord]) -> list[InRecord]:
+        swapped = {one.offset: other, other.offset: one}
+        return [swapped.get(record.offset, record) for record in found]
+
+    right, wrong = judged(world), judged(world, Edited(world, "surface", swap))
+    assert wrong.topics["surface"].count == right.topics["surface"].count
+    assert wrong.topics["surface"].digest != right.topics["surface"].digest
+    assert wrong.topics["transcript"] == right.topics["transcript"]
+
+
+# --- the rest -------------------------------------------------------------------------------------
+
+
+def test_what_does_not_fit_in_memory_is_on_disk(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chains, rows and states are the same when next to nothing is kept."""
+    whole = judged(world)
+    monkeypatch.setattr(scratch, "KEPT_CHAINS", 2)
+    monkeypatch.setattr(scratch, "KEPT_LASTS", 3)
+    monkeypatch.setattr("pipeline.proof.partition.RESIDENT", 1)
+    monkeypatch.setattr("pipeline.proof.partition.BATCH", 5)
+    assert judged(world) == whole
+
+
+def test_a_commit_beyond_the_end_is_another_topic(world: World) -> None:
+    reader = MemoryReader(world.broker)
+    reader.committed = lambda group, topic: {AT: 10_000}  # type: ignore[method-assign]
+    with pytest.raises(Fatal, match="made anew"):
+        judged(world, reader)
 
 
 def test_without_topics_it_says_so() -> None:

@@ -3,14 +3,15 @@
 import io
 
 import pytest
+from msgspec.structs import replace
 
 from pipeline.commands import terminal as module
 from pipeline.commands.checking import sentence
 from pipeline.commands.letters import letter_line
 from pipeline.commands.terminal import PLAIN_EVERY_S, Terminal
 from pipeline.deadletter import Listed
-from pipeline.expected import Mismatch
 from pipeline.ports import InRecord
+from pipeline.proof.records import Mismatch
 from pipeline.verify import Verdict
 from schemas.deadletter import DeadLetter
 
@@ -77,16 +78,21 @@ def test_data_and_text_keep_their_order(capsys: pytest.CaptureFixture[str]) -> N
 
 
 def test_a_verdict_names_the_first_difference_or_what_was_proven() -> None:
-    mismatch = Mismatch("t.surface", 2, 7, "s\x1b", "s", 9, "differs from the fold's")
-    wrong = Verdict(mismatch, 1, 1, 1, 1, 1, 0, ())
+    mismatch = Mismatch("t.surface", 2, 7, "s\x1b", "s", 9, "differs", "type", "'a'", "'b'")
+    wrong = Verdict(differing=2, differences=(mismatch,))
     assert sentence(wrong) == (
-        "verify: FAILED: t.surface[2] at offset 7: session 's\\x1b', key 's', seq 9: "
-        "differs from the fold's"
+        "verify: FAILED: 2 differ, first t.surface[2] at offset 7: session 's\\x1b', key 's', "
+        "seq 9: differs: type is 'a', the fold gives 'b'"
     )
-    right = Verdict(None, 3, 40, 5, 6, 1, 2, ("old", "older"))
+    proof = Verdict(sessions=3, events=40, surface=5, rows=6, dead_letters=1)
+    right = replace(proof, behind=2, unprovable_count=2, unprovable=("old", "older"))
+    proven = "3 sessions, 5 surface changes, 6 rows, 1 dead letters from 40 events"
     assert sentence(right) == (
-        "verify: ok (3 sessions, 5 surface changes, 6 rows, 1 dead letters from 40 events); "
-        "2 events not folded yet; 2 sessions unprovable, e.g. old, older"
+        f"verify: ok ({proven}); 2 events not folded yet; 2 sessions unprovable, e.g. old, older"
+    )
+    moving = replace(proof, undecided_count=1, undecided=("hot",))
+    assert sentence(moving) == (
+        f"verify: UNDECIDED ({proven}); 1 sessions were written all the while, e.g. hot"
     )
 
 

@@ -1,0 +1,1 @@
+"""What ``verify`` is made of: records as digests, one partition under proof, the differences."""

@@ -1,0 +1,246 @@
+"""One partition under proof: folded up to a cut, held against its topics, and again at later cuts
+for what was being written meanwhile (streams.md §5).
+
+A cut is what the group has committed. Every record that is on an output topic when its end is asked
+for afterwards comes of events below that cut, or of events that were folded since: those are met in
+the next round. So a difference counts when its session has no event between the cut and one that
+was committed well after the topics were read; until then the session is open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from operators.events import Header
+from pipeline import limits
+from pipeline.batch import BatchResult, ReadRecord, advance, read, render
+from pipeline.errors import Fatal
+from pipeline.ports import InRecord, Reader
+from pipeline.state import States
+from pipeline.topics import Names
+
+from .letters import Judged, Letters
+from .records import LASTS, absent, chained, of, seq_of, session_of
+from .scratch import BROKEN, KNOWN, WINDOW, Scratch, ScratchStates
+
+Told: TypeAlias = Callable[[str, int, int], None]
+"""Progress: the topic being read, records done, records to read (as far as offsets tell)."""
+
+BATCH = 10_000  #: records folded at once: what changes twice in them is written once
+BATCH_BYTES = 16 * 1024 * 1024
+RESIDENT = 2_000  #: sessions kept decoded
+QUIET = 2  #: rounds without an event after which a difference counts
+
+
+class Scope(Struct, frozen=True, kw_only=True):
+    """What is proven and how. ``session``: that one alone. ``rounds``: most further cuts for
+    sessions that are being written; ``pause`` waits between two of them."""
+
+    reader: Reader
+    names: Names
+    max_row_bytes: int
+    session: bytes | None
+    rounds: int
+    pause: Callable[[], None]
+    told: Told
+
+    def records(self, role: str, partition: int, start: int, stop: int) -> Iterator[InRecord]:
+        """Committed records in scope, with progress."""
+        topic = self.names.of(role)
+        seen = start
+        for count, record in enumerate(self.reader.read(topic, partition, start, stop), 1):
+            if count % 1000 == 0:
+                self.told(topic, record.offset - start, stop - start)
+            seen = record.offset
+            if self.session is None or session_of(record.key, role) == self.session:
+                yield record
+        if seen > start:
+            self.told(topic, stop - start, stop - start)
+
+
+class Found(Struct):
+    """What one partition came to: sessions that differ, that stay undecided, that cannot be
+    proven."""
+
+    judged: Judged
+    ends: dict[str, int]
+    behind: int = 0
+    differing: list[bytes] = []
+    undecided: list[bytes] = []
+    unprovable: list[bytes] = []
+
+
+class PartitionProof:
+    """One use: `run`. ``scratch`` is empty of other partitions."""
+
+    def __init__(self, scope: Scope, scratch: Scratch, letters: Letters, partition: int) -> None:
+        self._scope = scope
+        self._scratch = scratch
+        self._letters = letters
+        self._partition = partition
+        self._states = States(ScratchStates(scratch), RESIDENT)
+        self._begin, end = scope.reader.bounds(scope.names.of("events"), partition)
+        self._at = {"events": self._begin}
+        self._end = end
+        self._surface_expired = False
+        self._open: dict[bytes, int] = {}
+
+    def run(self) -> Found:
+        """Fold, compare, and go on while sessions are open and rounds left."""
+        self._fold(collect=False)
+        self._read_topics()
+        self._open = dict.fromkeys(self._differing(), 0)
+        for _ in range(self._scope.rounds):
+            if not any(self._undecided()):
+                break
+            self._scope.pause()
+            touched = self._fold(collect=True)
+            self._read_topics()
+            now = set(self._differing())
+            self._open = {
+                session: 0 if session in touched else quiet + 1
+                for session, quiet in self._open.items()
+                if session in now
+            }
+        return self._found()
+
+    def _undecided(self) -> Iterator[bytes]:
+        for session, quiet in self._open.items():
+            if quiet < QUIET and not self._scratch.chain(session).flags & BROKEN:
+                yield session
+
+    def _found(self) -> Found:
+        scope, partition = self._scope, self._partition
+        end = scope.reader.bounds(scope.names.of("events"), partition)[1]
+        judged = Judged(self._begin, self._at["events"], end)
+        found = Found(judged, dict(self._at), max(0, end - judged.cut))
+        found.undecided = list(self._undecided())
+        undecided = set(found.undecided)
+        found.unprovable = [s for s, c in self._scratch.chains() if c.flags & WINDOW]
+        for session in self._open:
+            if session not in undecided:
+                kind = found.unprovable if self._expired(session) else found.differing
+                kind.append(session)
+        return found
+
+    def _expired(self, session: bytes) -> bool:
+        """Its first events are gone, or the first of its surface."""
+        chain = self._scratch.chain(session)
+        if self._begin > 0 and not chain.flags & KNOWN:
+            return True
+        return self._surface_expired and chain.topic_count < chain.fold_count
+
+    def _differing(self) -> Iterator[bytes]:
+        """Sessions that could be proven and are not as the fold gives them now."""
+        self._scratch.settle()
+        found = set(self._scratch.broken_chains())
+        found.update(session_of(last.key, last.role) for last in self._scratch.broken_lasts())
+        return (s for s in found if not self._scratch.chain(s).flags & WINDOW)
+
+    # --- the fold ---------------------------------------------------------------------------------
+
+    def _fold(self, *, collect: bool) -> set[bytes]:
+        """Go on up to what is committed now; with ``collect``, the sessions that got events."""
+        scope, start = self._scope, self._at["events"]
+        committed = scope.reader.committed(scope.names.application, scope.names.of("events"))
+        stop = max(start, committed.get(self._partition, start))
+        if stop > self._end:
+            self._end = scope.reader.bounds(scope.names.of("events"), self._partition)[1]
+        if stop > self._end:
+            raise Fatal(
+                f"group {scope.names.application} has committed offset {stop} of "
+                f"{scope.names.of('events')}[{self._partition}], which ends at {self._end}",
+                "the topic was made anew under the same name: see `foldstream doctor`",
+            )
+        touched: set[bytes] = set()
+        for batch in _batches(scope.records("events", self._partition, start, stop)):
+            self._take(batch)
+            if collect:
+                touched.update(record.key or b"" for record in batch)
+        self._at["events"] = stop
+        return touched
+
+    def _take(self, batch: list[InRecord]) -> None:
+        lines = read(batch)
+        if self._begin > 0:
+            self._find_windows(lines)
+        for record in batch:
+            chain = self._scratch.chain(record.key or b"")
+            chain.events_count += 1
+            chain.events = chained(chain.events, of(record))
+        while lines:
+            folded = advance(lines, self._states.of(self._partition), limits.BATCH_WEIGHT)
+            result = render(folded, self._scope.max_row_bytes)
+            self._states.merge(self._partition, result.states, result.segments, 0)
+            self._gather(result)
+            lines = lines[folded.taken :]
+
+    def _gather(self, result: BatchResult) -> None:
+        scratch = self._scratch
+        for session in result.states:
+            scratch.chain(session.encode()).flags |= KNOWN
+        for record in result.outputs:
+            role, key = record.role, record.key or b""
+            if role == "surface":
+                chain = scratch.chain(key)
+                chain.fold_count += 1
+                chain.fold = chained(chain.fold, of(record))
+                chain.met()
+            elif role in LASTS:
+                gone = role == "transcript" and absent(record.value)
+                value = None if gone else of(record)
+                scratch.expect(role, key, value, seq_of(record.headers))
+            elif role == "deadletter":
+                self._letters.expect(record)
+
+    def _find_windows(self, lines: list[ReadRecord]) -> None:
+        """Sessions whose first record left is not their first. Without its header nobody can tell
+        whether one has expired."""
+        for item in lines:
+            if item.session is not None:
+                chain = self._scratch.chain(item.session.encode())
+                first = not chain.events_count and not chain.flags & (KNOWN | WINDOW)
+                if first and not (isinstance(item.line, Header) and item.epoch <= 0):
+                    chain.flags |= WINDOW
+                chain.flags |= KNOWN
+
+    # --- the topics -------------------------------------------------------------------------------
+
+    def _read_topics(self) -> None:
+        """All that stands on them now; one of the fold's committed batches is there wholly."""
+        for record in self._new("surface"):
+            chain = self._scratch.chain(record.key or b"")
+            chain.topic_count += 1
+            chain.topic = chained(chain.topic, of(record))
+            chain.met()
+        for role in LASTS:
+            for record in self._new(role):
+                gone = role == "transcript" and absent(record.value)
+                value = None if gone else of(record)
+                seq = seq_of(record.headers)
+                self._scratch.find(role, record.key or b"", value, seq, record.offset)
+
+    def _new(self, role: str) -> Iterator[InRecord]:
+        begin, end = self._scope.reader.bounds(self._scope.names.of(role), self._partition)
+        if role == "surface":
+            self._surface_expired |= begin > 0
+        start = self._at.get(role, begin)
+        yield from self._scope.records(role, self._partition, start, end)
+        self._at[role] = end
+
+
+def _batches(records: Iterator[InRecord]) -> Iterator[list[InRecord]]:
+    """At most `BATCH` records and, but for a last one, `BATCH_BYTES`."""
+    batch: list[InRecord] = []
+    size = 0
+    for record in records:
+        batch.append(record)
+        size += len(record.value or b"")
+        if len(batch) >= BATCH or size >= BATCH_BYTES:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import logging
 import os
 import signal
 import sys
@@ -46,8 +45,8 @@ MODULES = {
     "ingest": "ingesting",
     "run": "workers",
     "topics": "checking",
-    "deadletter": "letters",
     "verify": "checking",
+    "deadletter": "letters",
     "config": "settings",
 }
 
@@ -60,24 +59,24 @@ def main(argv: list[str] | None = None) -> int:
         _terminable()
         args = _parsed(argv)
         effective = config.load(_flags(args), os.environ, args.config)
-        _log(effective.config.log_level)
+        terminal.log(effective.config)
         args.effective = effective
         code: int = args.handler(effective.config, args, terminal)
         terminal.close()
     except config.ConfigError as error:
-        terminal.say(f"foldstream: {error}")
+        terminal.fail(str(error))
         return USAGE
     except PipelineError as error:
-        terminal.say(f"foldstream: {error}")
+        terminal.fail(str(error))
         return FAILED
     except KeyboardInterrupt:
-        terminal.say("foldstream: interrupted")
+        terminal.fail("interrupted")
         return FAILED
     except BrokenPipeError:  # whoever read has what it wanted (`| head`)
         return _unread()
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        terminal.say(f"foldstream: {where}{error.strerror or error}")
+        terminal.fail(f"{where}{error.strerror or error}")
         return FAILED
     return code
 
@@ -140,17 +139,6 @@ def _flags(args: argparse.Namespace) -> dict[str, Any]:
     given = {key.name: getattr(args, key.name, None) for key in keys}
     options = given["client_options"]
     return given | {"client_options": dict(options) if options else None}
-
-
-def _log(level: str) -> None:
-    logging.basicConfig(
-        level=level.upper(),
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-        force=True,
-    )
-    if level != "debug":  # the client logs each reconnect as an error; our own errors say it once
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
 if __name__ == "__main__":

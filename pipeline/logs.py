@@ -67,18 +67,19 @@ class Redaction:
 
 class _Formatter(logging.Formatter):
     """What text and JSON share: the parts of a line, redacted. ``everywhere`` are coordinates of
-    the whole process."""
+    the whole process; a line of text, which is read where it was written, does without."""
 
     def __init__(self, redact: Redaction, everywhere: Mapping[str, Any]) -> None:
         super().__init__()
         self._redact = redact
-        self._everywhere = everywhere
+        self.everywhere = everywhere
 
     def message(self, record: logging.LogRecord) -> str:
         return self._redact(record.getMessage())
 
     def place(self, record: logging.LogRecord) -> dict[str, Any]:
-        return {**self._everywhere, **getattr(record, PLACE, {})}
+        place: dict[str, Any] = getattr(record, PLACE, {})
+        return place
 
     def trace(self, record: logging.LogRecord) -> str:
         """A traceback, "" without one."""
@@ -109,7 +110,7 @@ class JsonFormatter(_Formatter):
             "logger": record.name,
             "message": _whole(self.message(record)),
         }
-        for name, value in self.place(record).items():
+        for name, value in {**self.everywhere, **self.place(record)}.items():
             line[name] = _whole(value) if isinstance(value, str) else value
         if trace := self.trace(record):
             line["exception"] = _whole(trace)
@@ -165,7 +166,7 @@ def setup(
     level: str,
     form: Format = "text",
     *,
-    secrets: Iterable[str] = (),
+    redact: Redaction | None = None,
     client_errors: int = logging.INFO,
     instance: str | None = None,
 ) -> logging.Handler:
@@ -174,7 +175,7 @@ def setup(
     handler = logging.StreamHandler(sys.stderr)
     everywhere = at(instance=instance)[PLACE]
     kind = JsonFormatter if form == "json" else TextFormatter
-    handler.setFormatter(kind(Redaction(secrets), everywhere))
+    handler.setFormatter(kind(redact or Redaction(), everywhere))
     handler.addFilter(ClientLog(threshold, client_errors))
     logging.basicConfig(level=threshold, handlers=[handler], force=True)
     # What the filter would drop need not be made: its news come with every connection.

@@ -14,7 +14,13 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from operator import attrgetter
 
-from prometheus_client import CollectorRegistry, Gauge, Info, ProcessCollector
+from prometheus_client import (
+    CollectorRegistry,
+    Gauge,
+    Info,
+    ProcessCollector,
+    disable_created_metrics,
+)
 
 from .commit import Folded
 from .errors import Retriable
@@ -32,6 +38,8 @@ class PrometheusObserver(Observer):
     """Fills ``registry``. ``wall`` is the clock of the records' timestamps, in epoch seconds."""
 
     def __init__(self, wall: Callable[[], float] = time.time) -> None:
+        # Each counter would be followed by the time it was made at: twice the series.
+        disable_created_metrics()  # type: ignore[no-untyped-call]
         self.registry = CollectorRegistry()
         self._wall = wall
         self._folding = Folding(self.registry)

@@ -79,6 +79,11 @@ def common(parser: argparse.ArgumentParser) -> None:
         "--log-level", choices=levels, help="what is logged to standard error (default: warning)"
     )
     parser.add_argument(
+        "--log-format",
+        choices=("text", "json"),
+        help="of the log (text); json: one object per line",
+    )
+    parser.add_argument(
         "--config",
         type=Path,
         metavar="FILE",

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
+from pipeline import logs
+from pipeline.config import Config, secrets
 from pipeline.plain import steerless, visible_line
 
 if TYPE_CHECKING:
@@ -28,11 +31,26 @@ class Terminal:
     def __init__(self) -> None:
         self._out = sys.stdout
         self._err = sys.stderr
+        self._redact = logs.Redaction()
+        self._handler: logging.Handler | None = None
+
+    def log(self, settings: Config, *, worker: str | None = None) -> None:
+        """Set up the log as ``settings`` say; ``worker`` is the instance of one that runs here, by
+        which the client's errors are warnings. With a log of JSON, what is said is part of it."""
+        self._redact = logs.Redaction(secrets(settings))
+        handler = logs.setup(
+            settings.log_level,
+            settings.log_format,
+            redact=self._redact,
+            client_errors=logging.INFO if worker is None else logging.WARNING,
+            instance=worker,
+        )
+        self._handler = handler if settings.log_format == "json" else None
 
     @property
     def interactive(self) -> bool:
         """Whether somebody watches standard error."""
-        return self._err.isatty()
+        return self._handler is None and self._err.isatty()
 
     def data(self, *documents: bytes) -> None:
         """Lines of data, each written whole. A terminal gets the same JSON with the characters that
@@ -50,8 +68,18 @@ class Terminal:
         self._out.write(text + "\n")
 
     def say(self, text: str) -> None:
-        """A line on standard error; whatever it quotes is shown plainly."""
-        self._err.write(visible_line(text) + "\n")
+        """A line on standard error; whatever it quotes is shown plainly, but for secrets."""
+        self._tell(text, logging.INFO)
+
+    def fail(self, text: str) -> None:
+        """The last line of a command that failed: what, and what to do."""
+        self._tell(text if self._handler else f"foldstream: {text}", logging.ERROR)
+
+    def _tell(self, text: str, level: int) -> None:
+        if self._handler is not None:
+            logs.say(self._handler, text, level)
+            return
+        self._err.write(visible_line(self._redact(text)) + "\n")
         self._err.flush()
 
     def console(self) -> Console:

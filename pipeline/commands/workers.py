@@ -15,7 +15,7 @@ import msgspec
 
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
-from pipeline.observe import Observer
+from pipeline.observe import Observer, Observers
 from pipeline.wiring import WorkerSettings, build
 
 from . import arguments
@@ -33,18 +33,24 @@ def register(commands: Commands) -> None:
         "run a worker: consume, fold, produce, commit",
         about=(
             "Any number of workers on any number of machines share the partitions. Each needs an\n"
-            "--instance of its own, the same one after a restart. Ctrl-C ends it after the batch\n"
-            "in hand."
+            "--instance of its own, the same one after a restart. Ctrl-C and SIGTERM end it after\n"
+            "the batch in hand; a second one ends it at once, which loses nothing either."
         ),
         example=(
             "foldstream run --bootstrap broker:9092\n"
-            "foldstream run --bootstrap broker:9092 --instance $(hostname)-1 --once"
+            "foldstream run --bootstrap broker:9092 --instance $(hostname)-1 --once\n"
+            "foldstream run --listen 0.0.0.0:9464 --log-format json --log-level info"
         ),
     )
     arguments.topics(parser)
     parser.add_argument("--instance", help="this worker's lasting name (host name and -0)")
     switch(parser, "--once", "end when everything there is has been folded")
     number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help="answer /metrics, /livez and /readyz there (off); a port alone: this machine only",
+    )
     json_output(parser, "the final counts")
 
 
@@ -52,13 +58,31 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     """Until it is told to stop, or with ``--once`` until all is folded."""
     stop = threading.Event()
     worker = worker_settings(settings, settings.bootstrap, stop, stop_at_end=settings.once)
-    running = build(worker, Restoring(terminal))
-    terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
-    with stopping(stop, terminal), terminal.progress("folding", "records") as step:
-        running.committed.subscribe(lambda _: step(running.totals["records"]))
-        running.run()
+    with observed(settings, terminal) as observer:
+        running = build(worker, observer)
+        terminal.log(settings, worker=worker.instance)  # what fails to connect says so itself
+        terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
+        with stopping(stop, terminal), terminal.progress("folding", "records") as step:
+            running.committed.subscribe(lambda _: step(running.totals["records"]))
+            running.run()
     tell(running.totals, settings, terminal)
     return DONE
+
+
+@contextmanager
+def observed(settings: Config, terminal: Terminal) -> Iterator[Observer]:
+    """Who is told what the worker does: the terminal, and with ``--listen`` whoever asks."""
+    if settings.listen is None:
+        yield Restoring(terminal)
+        return
+    from pipeline.health import Address, Health, serve  # noqa: PLC0415 - 0.3 s, for --listen alone
+    from pipeline.metrics import PrometheusObserver  # noqa: PLC0415
+
+    address, health, metrics = Address.of(settings.listen), Health(), PrometheusObserver()
+    metrics.ready(lambda: health.ready().ok)
+    with serve(address, health, metrics.registry) as at:
+        terminal.say(f"http://{at}/metrics, /livez, /readyz")
+        yield Observers(Restoring(terminal), health, metrics)
 
 
 def worker_settings(

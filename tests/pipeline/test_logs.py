@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pipeline import logs
-from pipeline.logs import at
+from pipeline.logs import Redaction, at
 
 SECRET = "hunter'2\\\n"
 
@@ -104,7 +104,7 @@ def test_a_message_cannot_forge_a_line(log: Log, form: Any) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_secret_is_never_written(log: Log, form: Any) -> None:
-    logs.setup("debug", form, secrets=[SECRET, "", "longer-than-hunter"])
+    logs.setup("debug", form, redact=Redaction([SECRET, "", "longer-than-hunter"]))
     client = logging.getLogger("kafka.net.connection")
     client.debug("Request: %s", {"sasl_plain_password": SECRET})
     client.error("the password is %s!", SECRET)
@@ -160,7 +160,7 @@ def test_what_the_client_repeats_is_said_once_and_counted(
 
 
 def test_what_was_to_be_read_is_said_at_every_level(log: Log) -> None:
-    handler = logs.setup("error", "json", secrets=["pw1"])
+    handler = logs.setup("error", "json", redact=Redaction(["pw1"]))
     logs.say(handler, "worker w listens; pw1")
     (line,) = log.documents
     assert (line["level"], line["logger"]) == ("info", "foldstream")

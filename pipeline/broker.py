@@ -15,12 +15,12 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from itertools import chain
 from pathlib import Path
 
-from .broker_cluster import HOST, Cluster, Process, State
+from .broker_cluster import Cluster, Process, State
 from .broker_jars import (
     BrokerError,
     NoKafkaHere,
@@ -30,6 +30,7 @@ from .broker_jars import (
     kafka_version,
     unavailable,
 )
+from .broker_settings import HOST
 
 __all__ = [
     "BrokerError",
@@ -71,13 +72,15 @@ def local_cluster(
     say: Say = lambda _: None,
     *,
     proxied: bool = False,
+    secured: Mapping[str, str] | None = None,
 ) -> Iterator[Cluster]:
     """As :func:`local_kafka`, for those who want to kill, pause and start its nodes; ``proxied``:
-    or to stand between them and their clients (:meth:`Cluster.front`)."""
+    or to stand between them and their clients (:meth:`Cluster.front`); ``secured``: or to
+    authenticate (:attr:`Cluster.secured`), with these settings of the server."""
     _clear_orphans()
     folder = directory or Path(tempfile.mkdtemp(prefix=_TEMPORARY))
     try:
-        cluster = up(folder, brokers, port, owned=True, proxied=proxied, say=say)
+        cluster = up(folder, brokers, port, owned=True, proxied=proxied, secured=secured, say=say)
         try:
             yield cluster
         finally:
@@ -94,6 +97,7 @@ def up(
     *,
     owned: bool = False,
     proxied: bool = False,
+    secured: Mapping[str, str] | None = None,
     say: Say = lambda _: None,
 ) -> Cluster:
     """Start the folder's cluster, made when there is none, and return when it can be used.
@@ -117,7 +121,13 @@ def up(
         return known
     if known:
         known.stop()
-    state = State(0, brokers, Process.of(os.getpid()) if owned else None, proxied=proxied)
+    state = State(
+        0,
+        brokers,
+        proxied=proxied,
+        secured=dict(secured or {}),
+        owner=Process.of(os.getpid()) if owned else None,
+    )
     state.port = port = _ports(port, known.state.port if known else None, state.ports)
     say(f"starting Apache Kafka {kafka_version()} on {HOST}:{port}")
     cluster = Cluster(folder, state)

@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Self
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from .broker_jars import BrokerError, java_command
+from .broker_settings import HOST, Layout
 
-HOST = "127.0.0.1"
 READY_SECONDS = 90
 STOP_SECONDS = 30
 _CLUSTER_ID = "Zm9sZHN0cmVhbUxvY2FsMQ"
@@ -41,17 +41,9 @@ class Process(Struct, frozen=True):
         return _born(self.pid) == self.born
 
 
-class State(Struct):
-    port: int
-    brokers: int
+class State(Layout):
     owner: Process | None = None  #: who takes it down; None: whoever says ``down``
-    nodes: dict[int, Process] = {}
-    proxied: bool = False  #: a second listener per node, advertised at `Cluster.front`
-
-    @property
-    def ports(self) -> int:
-        """How many in a row, from ``port`` on."""
-        return (4 if self.proxied else 2) * self.brokers
+    nodes: dict[int, Process] = field(default_factory=dict)
 
 
 class Cluster:
@@ -86,12 +78,17 @@ class Cluster:
 
     def behind(self, node: int) -> tuple[str, int]:
         """Where the second listener of ``node`` listens (``proxied``)."""
-        return HOST, self._port(node) + 2 * self.brokers
+        return HOST, self.state.at(2, node)
 
     def front(self, node: int) -> tuple[str, int]:
         """Where that listener tells clients to come: whoever listens there passes them on, and may
         delay or cut what they say. Starting there, a client never meets another address."""
-        return HOST, self._port(node) + 3 * self.brokers
+        return HOST, self.state.at(3, node)
+
+    @property
+    def secured(self) -> str:
+        """The bootstrap servers for clients that authenticate (`Layout.secured`)."""
+        return ",".join(f"{HOST}:{self.state.secured_port(node)}" for node in self.nodes)
 
     @property
     def running(self) -> bool:
@@ -178,14 +175,14 @@ class Cluster:
             self.folder.rmdir()
 
     def _port(self, node: int) -> int:
-        return self.state.port + node - 1
+        return self.state.at(0, node)
 
     def _save(self) -> None:
         (self.folder / "state.json").write_bytes(msgspec.json.encode(self.state))
 
     def _format(self, node: int) -> None:
         settings = self.folder / f"node-{node}.properties"
-        settings.write_text(_settings(self.folder, node, self.state))
+        settings.write_text(self.state.settings(self.folder, node))
         if (self.folder / f"data-{node}" / "meta.properties").exists():
             return
         tool = ("kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c")
@@ -255,43 +252,3 @@ def _brokers_seen_by(port: int) -> set[int]:
                 answer.read(max(0, struct.unpack(">h", answer.read(2))[0]))  # rack
                 ids.add(node)
     return ids
-
-
-def _settings(folder: Path, node: int, state: State) -> str:
-    brokers, port = state.brokers, state.port
-    copies, in_sync = (3, 2) if brokers == 3 else (1, 1)
-    nodes = range(1, brokers + 1)
-    voters = ",".join(f"{n}@{HOST}:{port + brokers + n - 1}" for n in nodes)
-    client, controller, behind, front = (
-        f"{HOST}:{port + row * brokers + node - 1}" for row in range(4)
-    )
-    proxied = (f",PROXIED://{behind}", f",PROXIED://{front}") if state.proxied else ("", "")
-    return f"""process.roles=broker,controller
-node.id={node}
-controller.quorum.voters={voters}
-controller.listener.names=CONTROLLER
-listeners=PLAINTEXT://{client},CONTROLLER://{controller}{proxied[0]}
-advertised.listeners=PLAINTEXT://{client}{proxied[1]}
-listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT,PROXIED:PLAINTEXT
-log.dirs={folder}/data-{node}
-# A misspelt topic is an error.
-auto.create.topics.enable=false
-default.replication.factor={copies}
-min.insync.replicas={in_sync}
-offsets.topic.num.partitions=5
-transaction.state.log.num.partitions=5
-offsets.topic.replication.factor={copies}
-transaction.state.log.replication.factor={copies}
-transaction.state.log.min.isr={in_sync}
-share.coordinator.state.topic.replication.factor={copies}
-share.coordinator.state.topic.min.isr={in_sync}
-# A lost node is noticed within six seconds. The check for abandoned transactions keeps Kafka's ten:
-# with one second a node that was killed aborted them before its own listener was up again, no abort
-# marker reached the partitions, and the producer's next commit made their records visible.
-transaction.abort.timed.out.transaction.cleanup.interval.ms=10000
-broker.session.timeout.ms=6000
-# The first member of a group need not wait for a second.
-group.initial.rebalance.delay.ms=0
-group.min.session.timeout.ms=1000
-log.cleaner.dedupe.buffer.size=16777216
-"""

@@ -222,7 +222,7 @@ def test_an_interrupted_start_takes_its_nodes_down(
 
 def cluster(folder: Path, owner: Process | None, node: Process, port: int = 19_330) -> Cluster:
     folder.mkdir()
-    state = State(port, 1, owner, {1: node})
+    state = State(port, 1, owner=owner, nodes={1: node})
     (folder / "state.json").write_bytes(msgspec.json.encode(state))
     return Cluster.open(folder)
 

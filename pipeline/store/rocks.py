@@ -1,0 +1,151 @@
+"""RocksDB as the local store sets it, and its errors by remedy
+(``deploy/decisions/2026-11-30-local-store.md``).
+
+There is no write-ahead log: a kill loses what was not written out yet, states and position alike,
+and that is read again from the topic. Values lie in blob files, so that compaction moves only keys.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rocksdict import (
+    BlockBasedOptions,
+    Cache,
+    DBCompressionType,
+    Options,
+    Rdict,
+    WriteBatch,
+    WriteBufferManager,
+    WriteOptions,
+)
+
+from pipeline.errors import Fatal
+
+#: Of one partition, written out when full: what is read again after a kill.
+WRITE_BUFFER = 8 << 20
+
+#: Of all partitions together; and blocks of keys (values are not cached: the residents are).
+WRITE_BUFFERS = 64 << 20
+BLOCK_CACHE = 32 << 20
+
+#: A shorter value stays with its key.
+BLOB_FROM = 256
+BLOB_FILE = 32 << 20
+
+MEMORY_ONLY = "start with --state-dir none (every restart then reads the whole state topic)"
+
+
+class StoreFull(Fatal):
+    """The disk of the state folder is full. Nothing is lost: the topic has it all."""
+
+
+class StoreBroken(Fatal):
+    """The state folder cannot be used: rights, a failing disk, too many open files."""
+
+
+class Damaged(Exception):  # noqa: N818 - named by what it says of the files
+    """Files are missing, cut or changed: what they held is on the topic."""
+
+
+class Memory:
+    """What the databases of one worker share."""
+
+    def __init__(self) -> None:
+        self.cache = Cache(BLOCK_CACHE)
+        self.buffers = WriteBufferManager(WRITE_BUFFERS, allow_stall=False)
+
+
+def open_database(path: Path, memory: Memory) -> Rdict:
+    """Made if there is none. `Damaged`, `StoreFull` or `StoreBroken`."""
+    with by_remedy(path):
+        database = Rdict(str(path), _options(memory))
+        unlogged = WriteOptions()
+        unlogged.disable_wal(True)
+        database.set_write_options(unlogged)
+        return database
+
+
+def batch() -> WriteBatch:
+    return WriteBatch(raw_mode=True)
+
+
+def _options(memory: Memory) -> Options:
+    blocks = BlockBasedOptions()
+    blocks.set_block_cache(memory.cache)
+    blocks.set_cache_index_and_filter_blocks(True)
+    blocks.set_pin_l0_filter_and_index_blocks_in_cache(True)
+    blocks.set_bloom_filter(10, False)
+    blocks.set_format_version(5)
+    options = Options(raw_mode=True)
+    options.create_if_missing(True)
+    options.set_block_based_table_factory(blocks)
+    options.set_write_buffer_size(WRITE_BUFFER)
+    options.set_write_buffer_manager(memory.buffers)
+    options.set_max_write_buffer_number(3)
+    options.set_max_background_jobs(2)
+    options.set_compression_type(DBCompressionType.none())
+    options.set_enable_blob_files(True)
+    options.set_min_blob_size(BLOB_FROM)
+    options.set_blob_file_size(BLOB_FILE)
+    options.set_enable_blob_gc(True)
+    options.set_blob_gc_age_cutoff(0.5)
+    options.set_blob_gc_force_threshold(0.5)
+    options.set_keep_log_file_num(2)
+    options.set_max_log_file_size(1 << 20)
+    return options
+
+
+@contextmanager
+def by_remedy(path: Path) -> Iterator[None]:
+    """RocksDB's errors as ours. rocksdict raises them as plain ``Exception``, told apart only by
+    RocksDB's own text."""
+    try:
+        yield
+    except Exception as error:
+        if type(error) is not Exception:
+            raise
+        raise translated(path, str(error)) from error
+
+
+def translated(path: Path, text: str) -> Exception:
+    if "No space left" in text or "Disk quota exceeded" in text:
+        return _full(path)
+    # What is said to be corrupt because it could not be opened is not: EMFILE, EACCES, EIO.
+    environment = ("Too many open files", "Permission denied", "Input/output error", "lock")
+    if not any(word in text for word in environment) and text.startswith(_OF_FILES):
+        return Damaged(text)
+    return _broken(path, text)
+
+
+_OF_FILES = ("Corruption", "Invalid argument", "Not found", "IO error: No such file")
+
+
+@contextmanager
+def from_os(what: str) -> Iterator[None]:
+    """Errors of the file system as ours."""
+    try:
+        yield
+    except OSError as error:
+        path = Path(str(error.filename or what))
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise _full(path) from error
+        raise _broken(path, f"{what}: {error.strerror}") from error
+
+
+def _full(path: Path) -> StoreFull:
+    return StoreFull(
+        f"the disk of the local store is full ({path})",
+        "free some space or name another folder with --state-dir; it goes on where it stopped. "
+        f"Or {MEMORY_ONLY}",
+    )
+
+
+def _broken(path: Path, text: str) -> StoreBroken:
+    return StoreBroken(
+        f"the local store {path} cannot be used: {text}",
+        f"see to the folder, or name another with --state-dir; or {MEMORY_ONLY}",
+    )

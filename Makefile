@@ -15,7 +15,7 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-containers check format format-check lint types imports kafka golden laws bench lock clean
+.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws bench lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -28,6 +28,9 @@ test: $(DEV) kafka ## the whole suite, with one real Kafka where Java and Maven 
 
 test-containers: $(DEV) kafka ## tests/integration on Kafka in a container; starts an engine and builds the image where it must
 	tests/containers/run $(PY) -m pytest tests/integration $(ARGS)
+
+hazards: $(DEV) kafka ## every known lapse of the Kafka client on a real broker, and each guard against it (3 minutes)
+	$(PY) -m pytest tests/hazards -m "" $(ARGS)
 
 check: format-check lint types imports test ## format, lint, strict types, import directions, tests
 

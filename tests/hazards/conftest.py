@@ -1,0 +1,61 @@
+"""Known lapses of kafka-python, each shown on a real broker, and the guard that stands against it.
+
+A module holds one of them: the client alone (fails when a new version is cured: then the guard may
+go), our ends or worker under the same provocation, and the same once more without the guard, where
+what the guard prevents must be seen.
+
+They run one after the other on a worker of their own. ``slow`` ones are left to `make hazards`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from pipeline.broker import unavailable
+
+from .ends import Ends, ends_on
+from .node import Proxied, proxied_cluster
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.kafka)
+            item.add_marker(pytest.mark.xdist_group("hazards"))
+
+
+@pytest.fixture(scope="session")
+def node() -> Iterator[Proxied]:
+    """One broker of our own: it is stopped and killed, so no other will do."""
+    with _cluster(1) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def three() -> Iterator[Proxied]:
+    with _cluster(3) as found:
+        yield found
+
+
+@pytest.fixture
+def ends(node: Proxied) -> Iterator[Ends]:
+    """Of a worker on `node`."""
+    with ends_on(node.bootstrap) as found:
+        yield found
+
+
+@contextmanager
+def _cluster(brokers: int) -> Iterator[Proxied]:
+    if reason := unavailable():
+        if os.environ.get("CI") == "true":
+            pytest.fail(reason, pytrace=False)
+        pytest.skip(reason)
+    with proxied_cluster(brokers) as found:
+        yield found

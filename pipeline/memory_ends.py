@@ -1,4 +1,4 @@
-"""The ports of ``ports.py`` over a `MemoryBroker`, and the state store in memory."""
+"""The ports of ``ports.py`` over a `MemoryBroker`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from . import limits
 from .errors import Fatal, Retriable
 from .memory import MemoryBroker, Txn
-from .ports import InRecord, Member, OutRecord, Polled, Segment, require_joined, too_large
+from .ports import InRecord, Member, OutRecord, Polled, require_joined, too_large
 from .topics import Found, Names, specs
 
 FETCH_RECORDS = 1_000
@@ -274,43 +274,3 @@ class MemoryCursor:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-class MemoryStore:
-    """Cold sessions as bytes in this process (`ports.StateStore`)."""
-
-    def __init__(self) -> None:
-        self._partitions: dict[int, dict[str, dict[str, bytes]]] = {}
-        self._positions: dict[int, int] = {}
-
-    def open(self, partition: int) -> int | None:
-        return self._positions.get(partition)
-
-    def write(self, partition: int, items: Iterable[Segment], position: int) -> None:
-        sessions = self._partitions.setdefault(partition, {})
-        for session, segment, value in items:
-            if value is not None:
-                sessions.setdefault(session, {})[segment] = value
-            elif session in sessions:
-                sessions[session].pop(segment, None)
-                if not sessions[session]:
-                    del sessions[session]
-        self._positions[partition] = position
-
-    def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
-        return self._partitions.get(partition, {}).get(session)
-
-    def sessions(self, partition: int) -> int:
-        return len(self._partitions.get(partition, {}))
-
-    def release(self, partition: int) -> None:
-        """Memory is dear: what is another worker's now is not kept."""
-        self.wipe(partition)
-
-    def wipe(self, partition: int) -> None:
-        self._partitions.pop(partition, None)
-        self._positions.pop(partition, None)
-
-    def close(self) -> None:
-        self._partitions.clear()
-        self._positions.clear()

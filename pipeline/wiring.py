@@ -28,10 +28,11 @@ from .commit import Folded
 from .errors import Fatal, PipelineError
 from .loop import Ends, Policy, Worker
 from .memory import MemoryBroker
-from .memory_ends import MemoryReader, MemorySink, MemorySource, MemoryStore, found_topics
+from .memory_ends import MemoryReader, MemorySink, MemorySource, found_topics
 from .observe import Observer
 from .ports import InRecord, Polled
 from .state import States
+from .store import MemoryStore
 from .topics import Names, require
 
 Records: TypeAlias = Batch[Polled, Sequence[InRecord]]

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pipeline.memory_ends import MemoryStore
 from pipeline.ports import StateStore
+from pipeline.store import MemoryStore
 from tests.contracts.deployment import Deployment, memory_deployment
 from tests.contracts.reader_contract import ReaderContract
 from tests.contracts.sink_contract import SinkContract

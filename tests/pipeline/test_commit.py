@@ -8,10 +8,10 @@ import pytest
 
 from pipeline.batch import fold_batch
 from pipeline.commit import Folded, deliver
-from pipeline.memory_ends import MemoryStore
 from pipeline.ports import Polled
 from pipeline.simulate import simulate
 from pipeline.state import States
+from pipeline.store import MemoryStore
 from tests.pipeline.world import TroubledSink, World
 
 SESSION = "sim-00000021"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from operators.session import Session
 from pipeline.batch import fold_batch
 from pipeline.errors import StoreDamaged
-from pipeline.memory_ends import MemoryStore
 from pipeline.ports import InRecord, Segment
 from pipeline.simulate import simulate
 from pipeline.state import States, split_state_key, state_key
+from pipeline.store import MemoryStore
 
 NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5) | st.sampled_from(
     ["\x1f", "a\x1f", "\x1fa", "a\x1fb", "a\x1f\x1f"]

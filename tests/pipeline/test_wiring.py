@@ -12,10 +12,11 @@ from pipeline.commit import Folded
 from pipeline.errors import Fatal
 from pipeline.limits import MAX_ROW_BYTES
 from pipeline.memory import MemoryBroker
-from pipeline.memory_ends import MemoryReader, MemoryStore, create_topics
+from pipeline.memory_ends import MemoryReader, create_topics
 from pipeline.ports import InRecord, Member, Polled
 from pipeline.simulate import fleet
 from pipeline.state import States
+from pipeline.store import MemoryStore
 from pipeline.topics import Names
 from pipeline.verify import verify
 from pipeline.wiring import WorkerSettings, build, graph

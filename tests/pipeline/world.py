@@ -13,13 +13,13 @@ from pipeline.memory_ends import (
     MemoryReader,
     MemorySink,
     MemorySource,
-    MemoryStore,
     create_topics,
 )
 from pipeline.observe import Observer
 from pipeline.ports import InRecord, Member, OutRecord, Reader, Sink, Source, Transaction
 from pipeline.simulate import SimulatedSession
 from pipeline.state import States
+from pipeline.store import MemoryStore
 from pipeline.topics import Names
 from pipeline.verify import Verdict, verify
 from pipeline.wiring import Running, wire

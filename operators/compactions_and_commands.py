@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from .commands import Command, join, publish_command, publish_compaction
+from .commands import join, publish_command, publish_compaction
 from .compaction import Compaction
 from .events import (
     Checkpoint,
@@ -69,31 +69,20 @@ def on_landed(rooms: Rooms, event: Event, checkpoint: Checkpoint, out: Out) -> N
     _publish_keys(rooms, touched | {marker.key for marker in changed}, event.seq, out)
 
 
-def on_command_run(rooms: Rooms, event: Event, body: CommandRun, out: Out) -> None:
+def on_command(rooms: Rooms, event: Event, body: CommandRun | CommandDone, out: Out) -> None:
     if body.command_id is None:
         return rooms.note("malformed")
-    before = rooms.commands.claim_of(body.command_id)
-    place = rooms.turns.place(None, None)
-    command, is_new = rooms.commands.run(event.seq, event.time, place, body)
+    commands, place = rooms.commands, rooms.turns.place(None, None)
+    before = commands.claim_of(body.command_id)
+    if isinstance(body, CommandRun):
+        command, is_new = commands.run(event.seq, event.time, place, body)
+    else:
+        command, is_new = commands.done(event.seq, event.time, place, body)
     rooms.totals.count("commands", int(is_new))
-    return _changed(rooms, command, before, event, out)
-
-
-def on_command_done(rooms: Rooms, event: Event, body: CommandDone, out: Out) -> None:
-    if body.command_id is None:
-        return rooms.note("malformed")
-    before = rooms.commands.claim_of(body.command_id)
-    place = rooms.turns.place(None, None)
-    command, is_new = rooms.commands.done(event.seq, event.time, place, body)
-    rooms.totals.count("commands", int(is_new))
-    return _changed(rooms, command, before, event, out)
-
-
-def _changed(rooms: Rooms, command: Command, before: int | None, event: Event, out: Out) -> None:
-    keys = rooms.commands.concerned_with(command, before)
-    touched = join(keys, rooms.commands, rooms.compactions, event.seq, out)
-    publish_command(rooms.commands.table[command.key], rooms.compactions, event.seq, out)
-    _publish_keys(rooms, touched, event.seq, out)
+    keys = commands.concerned_with(command, before)
+    touched = join(keys, commands, rooms.compactions, event.seq, out)
+    publish_command(commands.table[command.key], rooms.compactions, event.seq, out)
+    return _publish_keys(rooms, touched, event.seq, out)
 
 
 def _publish(rooms: Rooms, rows: list[Compaction], rev: int, out: Out) -> None:

@@ -24,7 +24,7 @@ from .events import (
     Run,
     Unknown,
 )
-from .order import Place
+from .order import Order, Place
 from .out import Out, RowPlace
 from .overview import overview
 from .rooms import Rooms
@@ -33,12 +33,14 @@ from .surface_changes import publish_append, publish_plan
 from .transcript import HANDLERS
 
 _SURFACE = frozenset(SURFACE_BODIES)
+_AGAIN = (Place.AGAIN, Place.CONFLICT, Place.OVERLAP)  #: as at-least-once delivery brings them
 
 
 class Session(Rooms):
     """The state of one session. ``strict`` refuses what the harness itself would refuse: gaps,
     duplicates, a first seq other than ``first_seq``, unknown required types; a refused line then
-    changes nothing."""
+    changes nothing. What comes over a stream may come again: there (``parks``) a duplicate stays
+    silent, and what is refused parks the session (``parking.py``)."""
 
     def __init__(
         self,
@@ -49,6 +51,7 @@ class Session(Rooms):
     ) -> None:
         super().__init__(session, epoch)
         self.strict = strict
+        self.parks = False
         self.first_seq = first_seq
 
     def fork(self) -> Session:
@@ -56,6 +59,11 @@ class Session(Rooms):
         twin = Session.__new__(Session)
         self._copy_into(twin)
         return twin
+
+    def park_at_faults(self, parks: bool) -> None:
+        """Whether the session is folded strictly on a stream. Nothing that a snapshot keeps: who
+        folds on says so anew."""
+        self.strict = self.parks = parks
 
     @property
     def next_seq(self) -> int:
@@ -74,6 +82,7 @@ class Session(Rooms):
             return self._take_other(line, out)
         event, seq = line, line.seq
         order = self.order
+        before = order.fork() if self.strict else order
         if seq == order.next_seq and order.start is not None:
             order.next_seq = seq + event.count
             order.recent.append((seq, event.digest))
@@ -90,7 +99,7 @@ class Session(Rooms):
         if kind in _SURFACE or event.marker is not None or event.sources is not None or self.strict:
             refusal = self._judge(event, kind, out)
             if refusal is not None:
-                return self._refuse(refusal, event, out)
+                return self._refuse(refusal, event, before, out)
         out.changed = True
         self.as_of_seq = order.next_seq - 1
         time = event.time
@@ -172,20 +181,48 @@ class Session(Rooms):
     def _place(self, seq: int, count: int, digest: int, out: Out) -> Place:
         """Where a line stands; what is not folded is dealt with here."""
         placed = self.order.place(seq, count, digest)
-        if self.strict:
-            expected = self.first_seq if self.order.start is None else self.order.next_seq
-            if seq != expected:
+        late = placed is Place.LATE and (self.parks or not self.strict)
+        if late:
+            if not self.strict:
+                self.note("fault")
+            out.changed = True
+            out.refuse("late", f"seq {seq} comes after its gap was given up", seq)
+        elif self.strict and not (self.parks and placed in _AGAIN):
+            if seq != (expected := self.expected):
                 out.changed = True
                 out.refuse("seq-not-contiguous", f"seq {seq} where {expected} is next", seq)
                 return Place.AGAIN
-        elif placed is Place.LATE:
-            self.note("fault")
-            out.changed = True
-            out.refuse("late", f"seq {seq} comes after its gap was given up", seq)
         elif placed is Place.CONFLICT:
             self.note("seq_conflict")
             out.changed = True
         return placed
+
+    @property
+    def expected(self) -> int:
+        """The seq that a strict fold takes next."""
+        return self.first_seq if self.order.start is None else self.order.next_seq
+
+    def give_up(self, line: Event | Fault, out: Out) -> None:
+        """Do without what is missing before a line, as a fold that is not strict does (§3)."""
+        if line.seq is not None and line.seq > self.expected:
+            out.changed = True
+            gap = self.order.give_up(line.seq)
+            if gap is not None:
+                self._take_gap(gap, line, out)
+
+    def give_up_line(self, line: Event | Fault, out: Out) -> None:
+        """Take a line's seqs as those of a faulted event (§2): it makes no row, counts nowhere."""
+        count = line.count if isinstance(line, Event) else 1
+        facts: tuple[str, ...] = (*line.quality, "fault")
+        if line.seq is not None:
+            placed = self.order.place(line.seq, count, line.digest)
+            if placed is Place.LATE:
+                facts = ("fault",)
+            else:
+                self.order.take(line.seq, count, line.digest)
+        for fact in facts:
+            self.note(fact)
+        out.changed = True
 
     def _take_gap(self, gap: tuple[int, int], line: Event | Fault, out: Out) -> None:
         assert line.seq is not None
@@ -197,12 +234,13 @@ class Session(Rooms):
             GapData(first, last),
         )
 
-    def _refuse(self, refusal: Refusal, event: Event, out: Out) -> None:
-        """The surface and the transcript stay as they were; the seq is taken (§2)."""
+    def _refuse(self, refusal: Refusal, event: Event, before: Order, out: Out) -> None:
+        """The surface and the transcript stay as they were; the seq is taken (§2), but by a strict
+        fold, which stops ``before`` the line."""
         out.changed = True
         out.refuse(refusal.reason, refusal.message, event.seq)
         if self.strict:
-            self.order.untake(event.seq)
+            self.order = before
             return
         for fact in (*event.quality, "fault"):
             self.note(fact)

@@ -79,18 +79,19 @@ class Order:
     def take(self, seq: int, count: int, digest: int) -> tuple[int, int] | None:
         """Take a line's seqs, as far as they are new; the gap it leaves open before it, if any."""
         gap = None
-        if self.start is None:
-            self.start = seq
-        elif seq > self.next_seq:
-            gap = (self.next_seq, seq - 1)
-            self.gaps.append(gap)
+        if self.start is None or seq > self.next_seq:
+            gap = self.give_up(seq)
         self.next_seq = seq + count
         self.recent.append((seq, digest))
         return gap
 
-    def untake(self, seq: int) -> None:
-        """Give the last line's seq back: a strict fold stops before the line it refuses."""
+    def give_up(self, seq: int) -> tuple[int, int] | None:
+        """Do without what is missing before ``seq``; the gap, or None at the start of a window."""
+        gap = None
+        if self.start is None:
+            self.start = seq
+        else:
+            gap = (self.next_seq, seq - 1)
+            self.gaps.append(gap)
         self.next_seq = seq
-        self.recent.pop()
-        if self.start == seq:
-            self.start, self.next_seq = None, 0
+        return gap

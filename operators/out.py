@@ -73,7 +73,8 @@ class Out:
         """``partials=False``: text that only grows is not reported (a file has no live reader)."""
         self.session: str | None = None
         self.epoch = 0
-        self.changed = False
+        self.changed = False  #: what readers see
+        self.kept = False  #: or the state alone
         self.refused: list[Refused] = []
         self.surface: list[SurfaceChange] = []
         self.wants_partials = partials

@@ -30,6 +30,8 @@ def shape_names(shapes: int) -> tuple[str, ...]:
 
 def session_state(rooms: Rooms) -> str:
     """What the session is doing, as far as its log says."""
+    if rooms.parked is not None:
+        return "parked"
     if rooms.compactions.running:
         return "compacting"
     if rooms.turns.open_turn is not None:

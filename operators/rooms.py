@@ -31,6 +31,20 @@ class Segments(Struct, frozen=True):
     parts: Map[str, int] = Map()  #: further records of those too long for one
 
 
+class Parked(Struct, frozen=True, array_like=True, gc=False):
+    """A session that is put aside (streams.md §2, *Parking*), by places in its input: offsets.
+
+    ``since``: the record that parked it; ``tail``: the last one put aside. What stands in the way
+    is the record at ``at``, for ``reason``; its ``seq`` None if it said none. ``at`` None: nothing
+    does, and a replay may go on."""
+
+    since: int
+    tail: int
+    at: int | None
+    seq: int | None = None
+    reason: str | None = None
+
+
 class Rooms:
     """One session's state. A copy (``fork``) costs the same however long the session is, and
     changing it never changes the original: what is shared is immutable."""
@@ -51,6 +65,8 @@ class Rooms:
         self.last_end: str | None = None  # reason of the last turn/end
         self.seed_cut: int | None = None  # seedLength not reached yet
         self.inherited_until: int | None = None
+        self.parked: Parked | None = None
+        self.cleared = -1  # no line without a seq stands in the way again up to this place
         self.segments = Segments()
         self.order = Order()
         self.surface = Surface()
@@ -138,7 +154,7 @@ class Rooms:
 
     def cut(self, seq: int) -> None:
         """A fork's own part starts at ``seq``: totals, title and inbox start anew (§6)."""
-        self.totals.restart(seq)
+        self.totals = self.totals.restarted(seq)
         self.title = None
         self.inbox = Inbox()
         self.inherited_until = seq

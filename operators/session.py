@@ -45,7 +45,9 @@ def enter_epoch(state: Session, epoch: int, out: Out) -> Session | None:
     out.close_epoch()
     out.epoch, out.changed = epoch, True
     out.surface.append(SurfaceChange(state.session, epoch, -1, "reset"))
-    return Session(state.session, epoch, state.strict, state.first_seq)
+    entered = Session(state.session, epoch, state.strict, state.first_seq)
+    entered.parks = state.parks
+    return entered
 
 
 def step(state: Session, line: Line) -> tuple[Session, tuple[Change, ...]]:

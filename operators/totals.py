@@ -70,9 +70,9 @@ class Totals:
         "usage",
     )
 
-    def __init__(self) -> None:
-        self.generation = 0
-        self.cut = 0  # first seq of the own part
+    def __init__(self, generation: int = 0, cut: int = 0) -> None:
+        self.generation = generation
+        self.cut = cut  # first seq of the own part
         self.counts: dict[str, int] = {}
         self.usage = NO_USAGE
         self.compaction_usage = NO_USAGE
@@ -82,18 +82,16 @@ class Totals:
         self.pending: Map[str, int | None] = Map()
 
     def fork(self) -> Totals:
-        twin = Totals()
-        twin.generation, twin.cut, twin.counts = self.generation, self.cut, self.counts.copy()
+        twin = Totals(self.generation, self.cut)
+        twin.counts = self.counts.copy()
         twin.usage, twin.compaction_usage = self.usage, self.compaction_usage
         twin.model_ms, twin.tool_ms = self.model_ms, self.tool_ms
         twin.open_step, twin.pending = self.open_step, self.pending
         return twin
 
-    def restart(self, cut: int) -> None:
+    def restarted(self, cut: int) -> Totals:
         """Everything before ``cut`` belongs to the parent."""
-        generation = self.generation + 1
-        self.__init__()  # type: ignore[misc]
-        self.generation, self.cut = generation, cut
+        return Totals(self.generation + 1, cut)
 
     def count(self, name: str, change: int = 1) -> None:
         """A key is present once it is not 0 (outputs.md, *counts*)."""

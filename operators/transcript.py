@@ -12,8 +12,7 @@ from typing import Any
 from . import assistant, chunks
 from .changes import MessageData, UnknownData
 from .compactions_and_commands import (
-    on_command_done,
-    on_command_run,
+    on_command,
     on_compaction_end,
     on_compaction_start,
     on_compaction_summary,
@@ -257,8 +256,8 @@ HANDLERS: dict[type, Handler] = {
     Retry: on_retry,
     RetryStarted: on_retry_started,
     InboxSplice: on_inbox,
-    CommandRun: on_command_run,
-    CommandDone: on_command_done,
+    CommandRun: on_command,
+    CommandDone: on_command,
     CompactionStart: on_compaction_start,
     CompactionSummary: on_compaction_summary,
     CompactionEnd: on_compaction_end,

@@ -11,14 +11,16 @@ Pure: no IO, no clock; ``states`` is only read. A failed batch is undone by drop
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 import msgspec
 from msgspec import Struct
 
+from operators import parking
 from operators.changes import Refused, TranscriptRow
 from operators.events import Event, Fault, Header, Line
+from operators.parking import Mark
 from operators.session import Out, Session, enter_epoch
 from schemas import snapshot
 from schemas.bounds import encode_within
@@ -27,7 +29,8 @@ from schemas.outbound import KEY_SEPARATOR, subject_of
 
 from . import limits
 from .deadletter import Refusal, dead_letter
-from .ports import Headers, InRecord, OutRecord, Segment
+from .envelope import EnvelopeError, read_envelope
+from .ports import InRecord, OutRecord, Segment
 from .state import state_key
 
 CURRENT = -1  #: epoch of a record that does not say a valid one: whichever its session is in
@@ -37,6 +40,11 @@ CURRENT = -1  #: epoch of a record that does not say a valid one: whichever its 
 MAX_VALUE_BYTES = limits.MAX_OUTPUT_RECORD_BYTES - limits.RECORD_OVERHEAD_BYTES
 
 
+def never(_: str) -> bool:
+    """No session is strict."""
+    return False
+
+
 class SessionStates(Protocol):
     """Where the committed sessions are read; a plain ``dict`` will do."""
 
@@ -44,12 +52,14 @@ class SessionStates(Protocol):
 
 
 class ReadRecord(Struct, frozen=True, gc=False):
-    """One input record as read; ``session`` None when its key names none."""
+    """One input record as read; ``session`` None when its key names none; ``mark`` None unless it
+    is sent again out of the dead letters."""
 
     record: InRecord
     session: str | None
     epoch: int
     line: Line
+    mark: Mark | None = None
 
 
 class Touched(Struct):
@@ -90,13 +100,15 @@ def fold_batch(
     records: Iterable[InRecord],
     states: SessionStates,
     max_row_bytes: int = limits.MAX_ROW_BYTES,
+    strict: Callable[[str], bool] = never,
 ) -> BatchResult:
     """Fold ``records`` (of one partition, in offset order) onto the sessions of ``states``.
 
     The outputs go to the records' own partition; a row above ``max_row_bytes`` is cut. Any bytes
     are taken; nothing is raised for what a record may hold. Two batches in a row give what one
-    does, but for coalescing."""
-    return render(advance(read(records), states), max_row_bytes)
+    does, but for coalescing. ``strict``: whether a session parks at its first fault; it must say
+    the same of it for ever."""
+    return render(advance(read(records), states, strict=strict), max_row_bytes)
 
 
 # --- bytes -> lines -------------------------------------------------------------------------------
@@ -116,43 +128,35 @@ def _read(record: InRecord) -> ReadRecord:
         return _unowned(record, "the record has no key")
     if len(session) > limits.MAX_SESSION_CHARS:
         return _unowned(record, f"the key is longer than {limits.MAX_SESSION_CHARS} characters")
-    epoch = _epoch(record.headers)
-    if epoch is None:
-        message = "the header `epoch` is no decimal number from 0 to 2^31 - 1"
-        return ReadRecord(record, session, CURRENT, Fault("bad-envelope", message))
+    epoch, mark = 0, None
+    if record.headers:
+        try:
+            epoch, mark = read_envelope(record)
+        except EnvelopeError as error:
+            return ReadRecord(record, session, CURRENT, Fault("bad-envelope", str(error)))
     line = read_value(record.value)
     if type(line) is Header and line.session != session:
         message = f"a log header of session {line.session!r} under the key {session!r}"
         line = Fault("key-mismatch", message)
-    return ReadRecord(record, session, epoch, line)
+    return ReadRecord(record, session, epoch, line, mark)
 
 
 def _unowned(record: InRecord, message: str) -> ReadRecord:
     return ReadRecord(record, None, CURRENT, Fault("no-session", message))
 
 
-def _epoch(headers: Headers) -> int | None:
-    """The last ``epoch`` header, 0 without one, None if it is malformed."""
-    value: bytes | None = b"0"
-    for key, text in headers:
-        if key == "epoch":
-            value = text
-    if value == b"0":
-        return 0
-    if value is None or not value.isdigit() or len(value) > 20:
-        return None
-    epoch = int(value)
-    return epoch if epoch <= limits.MAX_EPOCH else None
-
-
 # --- lines -> staged states and changes -----------------------------------------------------------
 
 
 def advance(
-    lines: Iterable[ReadRecord], states: SessionStates, most: int | None = None
+    lines: Iterable[ReadRecord],
+    states: SessionStates,
+    most: int | None = None,
+    strict: Callable[[str], bool] = never,
 ) -> Advanced:
     """Fold every line into a fork of its session; ``states`` stays as it is. ``most`` ends the
-    batch early, after the line that brings it to that weight (`limits.BATCH_WEIGHT`)."""
+    batch early, after the line that brings it to that weight (`limits.BATCH_WEIGHT`). ``strict`` as
+    in `fold_batch`."""
     folded = Advanced({}, [], Counter(), 0)
     count = weight = 0
     for item in lines:
@@ -168,6 +172,7 @@ def advance(
         touched = folded.touched.get(session)
         if touched is None:
             touched = folded.touched[session] = _touch(session, item.record.partition, states)
+            touched.state.park_at_faults(strict(session))
         if item.epoch not in (CURRENT, touched.state.epoch) and not _enter(touched, item.epoch):
             folded.counts["stale"] += 1
             continue
@@ -175,7 +180,10 @@ def advance(
         if type(line) is Event and line.seq < state.next_seq >= line.seq + line.count:
             folded.counts["redelivered"] += 1  # or late: then it is refused as well
         before, repeated = len(out.refused), out.weight
-        state.take(line, out)
+        if item.mark is None and not state.parks and state.parked is None:
+            state.take(line, out)
+        else:
+            parking.take(state, line, item.mark or Mark(item.record.offset), out)
         weight += out.weight - repeated
         if len(out.refused) > before:
             for refused in out.refused[before:]:
@@ -208,7 +216,7 @@ def render(folded: Advanced, max_row_bytes: int = limits.MAX_ROW_BYTES) -> Batch
     """Changes and states as records, ready to send."""
     result = BatchResult([], {}, [], folded.counts, folded.taken)
     for session, touched in folded.touched.items():
-        if touched.out.changed:
+        if touched.out.changed or touched.out.kept:
             _publish(result, session, touched, max_row_bytes)
     for record, refusal in folded.refused:
         result.outputs.append(dead_letter(record, refusal))

@@ -10,11 +10,13 @@ import msgspec
 from msgspec import Raw
 
 from operators.events import NULL, Header, Usage
+from operators.rooms import Parked
 from operators.session import Session
 from operators.totals import NO_USAGE, Clock
 from operators.turns import Turn
 
-VERSION = 1
+VERSION = 2  #: the newest that is read
+_PLAIN = 1  #: without parking: programs that know nothing of it must not fold on what is parked
 
 
 class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -49,7 +51,7 @@ class _Totals(msgspec.Struct, frozen=True, omit_defaults=True):
 
 class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     """What says nothing is left out. Fields are only ever added, with a default; anything else is a
-    new version."""
+    new version. A snapshot is written as the oldest version that says all of it."""
 
     version: int
     session: str | None
@@ -84,12 +86,15 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     apart: int = 0
     further: int = 0
     inline: dict[str, Raw] = {}
+    parked: Parked | None = None
+    cleared: int = -1
 
 
 #: Fields that stand under the same name in the session.
 _SAME = (
     *("as_of_seq", "last_time", "shapes", "quality", "title", "provider", "model"),
     *("context_window", "prompt_tokens", "last_end", "seed_cut", "inherited_until"),
+    *("parked", "cleared"),
 )
 
 
@@ -97,8 +102,9 @@ def head_of(session: Session, further: int) -> Head:
     """``further``: records of the snapshot that go on with a longer one."""
     order, turns, inbox = session.order, session.turns, session.inbox
     digests = [digest for _, digest in order.recent]
+    plain = session.parked is None and session.cleared < 0
     return Head(
-        VERSION,
+        _PLAIN if plain else VERSION,
         session.session,
         order.next_seq,
         epoch=session.epoch,

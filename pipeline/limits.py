@@ -61,11 +61,17 @@ FETCH_PARTITION_BYTES: Final = 1024 * 1024
 #: within the transaction's timeout.
 FETCH_BYTES: Final = 8 * 1024 * 1024
 
+#: Records of one partition that a producer sends together, unless a topic takes less at once: with the
+#: client's own 16 KiB the requests cost more than the records.
+PRODUCER_BATCH_BYTES: Final = 128 * 1024
+
 #: One poll that found nothing returns after this, so that a stop is noticed.
 POLL_TIMEOUT_S: Final = 0.5
 
-#: Sessions kept decoded; colder ones stay as bytes in the store and are decoded when touched.
-RESIDENT_SESSIONS: Final = 10_000
+#: Sessions kept decoded, as `state.weight` estimates their memory; colder ones stay as bytes in the
+#: store and are decoded when touched (a third of a millisecond). Some 15 000 of usual size, beside
+#: 150 MiB of the local store and as much of batches: a worker stays well below 1 GiB.
+RESIDENT_BYTES: Final = 256 * 1024 * 1024
 
 #: Python's collector thresholds while a worker runs: a look at the young objects per half a batch.
 COLLECT_EVERY: Final = (50_000, 20, 20)
@@ -107,6 +113,13 @@ POLL_BUSY_S: Final = 0.01
 LAG_EVERY_S: Final = 5.0
 STALLED_S: Final = 30.0
 
+#: Between two looks whether the topics are still those that the worker began with.
+SAME_TOPICS_EVERY_S: Final = 30.0
+
+#: Between two looks whether every partition has an owner; what has none in two of them is dealt out
+#: anew. Longer than a partition is on its way between two workers.
+OWNERLESS_EVERY_S: Final = 10.0
+
 #: A group's coordinator is elected anew, or made with the first group of a new broker.
 COORDINATOR_S: Final = 30.0
 
@@ -124,6 +137,9 @@ READ_STALL_S: Final = 30.0
 
 #: A worker that has committed nothing for this long gives up, and its supervisor takes over.
 RETRY_BUDGET_S: Final = 60.0
+
+#: A replay waits for the workers to get on; longer than a worker needs to be restarted.
+REPLAY_STALL_S: Final = 60.0
 
 #: Between two tries: doubled from the first to the last.
 RETRY_FIRST_S: Final = 0.2

@@ -22,6 +22,7 @@ from .commit import Folded, deliver
 from .errors import Fatal, Retriable, StoreDamaged
 from .logs import at
 from .observe import Observer
+from .ownership import Ownerless
 from .ports import Clock, Polled, Reader, Sink, Source
 from .restore import Restore, Start, any_record, begin, check_committed, require_states
 from .retry import Budget, SystemClock
@@ -50,12 +51,14 @@ def seldom_collected() -> Iterator[None]:
 
 
 class Ends(Struct, frozen=True):
-    """The outside of one worker."""
+    """The outside of one worker. ``events_id``: of the very events topic (`identity.Identity`), ""
+    if it has none."""
 
     source: Source
     sink: Sink
     reader: Reader
     names: Names
+    events_id: str = ""
 
 
 class Policy(Struct, frozen=True):
@@ -93,6 +96,7 @@ class Worker:
         self._step = step
         self._budget = Budget(self._clock, policy.budget_s)
         self._stalls = Stalls(self._clock, self._observer)
+        self._ownerless = Ownerless(self._clock)
         self._awaited: dict[int, float] = {}
         self._restored: dict[int, Restore] = {}
         self._held: dict[int, int | None] = {}
@@ -147,12 +151,19 @@ class Worker:
         if polled.records:
             self._began = self._clock.monotonic()
             offer(polled)
-            self._budget.succeeded()
-            self._failures = 0
+            self._succeeded()
         self._decide()
         self._restore()
-        self._stalls.look(self._ends.source, self._held)
+        idle = self._stalls.look(self._ends.source, self._held)
+        if idle and not (self._awaited or self._restored):
+            self._succeeded()
+        self._ownerless.look(self._ends.source)
         return self._policy.at_end and self._all_is_folded()
+
+    def _succeeded(self) -> None:
+        """A batch is committed, or none is owed: whatever failed before is over."""
+        self._budget.succeeded()
+        self._failures = 0
 
     # --- the end ----------------------------------------------------------------------------------
 

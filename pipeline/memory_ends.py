@@ -106,8 +106,13 @@ class MemorySource:
     def current(self, member: Member) -> bool:
         return member.member_id == self._id
 
-    def abandon(self) -> None:
-        """Leaves; what was held is reported by the next poll."""
+    def ownerless(self) -> frozenset[int]:
+        """None: partitions are dealt out all at once."""
+        return frozenset()
+
+    def abandon(self, *, leave: bool = False) -> None:
+        """Leaves in any case; what was held is reported by the next poll."""
+        del leave
         if self._id is not None:
             self._broker.leave(self._group, self._id)
             self._positions.clear()

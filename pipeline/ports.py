@@ -106,9 +106,15 @@ class Source(Protocol):
         without asking the broker."""
         ...
 
-    def abandon(self) -> None:
+    def ownerless(self) -> frozenset[int]:
+        """Partitions that no member holds although the group is at rest. Empty, too, while this
+        member is not the one to do something about it. `Retriable` if that cannot be told."""
+        ...
+
+    def abandon(self, *, leave: bool = False) -> None:
         """Drop the consumer, which may be broken. Never raises, never blocks long. The next poll
-        joins anew, under the same name, and reports all that was held as revoked."""
+        joins anew, under the same name, and reports all that was held as revoked. ``leave``: the
+        place in the group is given up, so that all partitions are dealt out again."""
         ...
 
     def close(self, *, leave: bool = True) -> None:
@@ -221,17 +227,25 @@ class StateStore(Protocol):
         can be used is held (what could not be is wiped, and the log says why)."""
         ...
 
-    def write(self, partition: int, items: Iterable[Segment], position: int) -> None:
+    def write(
+        self,
+        partition: int,
+        items: Iterable[Segment],
+        position: int,
+        *,
+        current: bool = True,
+    ) -> None:
         """Apply changed segments in order; a value None deletes the segment. ``position`` is the
-        offset after the last record of the state topic that is now part of it."""
+        offset after the last record of the state topic that is now part of it. Not ``current``:
+        that topic is still being read, and may hold more."""
         ...
 
     def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
-        """All segments of one session, None if there are none."""
+        """All segments of one session, None if it has no head."""
         ...
 
     def sessions(self, partition: int) -> int:
-        """How many sessions of the partition are known."""
+        """How many sessions of the partition are known, without looking through them."""
         ...
 
     def release(self, partition: int) -> None:

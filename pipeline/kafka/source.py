@@ -7,7 +7,7 @@ happened and pause what is new. Everything else happens after the poll, on its t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -20,11 +20,12 @@ from kafka.structs import ConsumerGroupMetadata, MemberState
 from msgspec import Struct
 
 from pipeline import limits
-from pipeline.errors import Fatal, Retriable
+from pipeline.errors import Retriable
+from pipeline.identity import Identity, require_written_by_us
 from pipeline.ports import InRecord, Member, Polled
-from pipeline.topics import FOLD_ANEW
 
 from .client import CALL_SETTINGS, COMMON, Cluster, by_remedy, new_admin, new_consumer
+from .watch import Watch
 
 CALL_MS = int(limits.COMMITTED_TIMEOUT_S * 1000)
 MINIMAL_WAIT_S = 0.05
@@ -32,19 +33,23 @@ MINIMAL_WAIT_S = 0.05
 
 class SourceSettings(Struct, frozen=True):
     """``instance``: the name of a static member, which keeps its place over a restart; None: a
-    member like any other. ``topic_id``: offsets that carry another one are not of this topic."""
+    member like any other. ``began``: the topics as they were; committed offsets must be of them
+    (None: whoever committed them)."""
 
     topic: str
     group: str
     instance: str | None = None
-    topic_id: str = ""
+    began: Identity | None = None
     batch_records: int = limits.BATCH_RECORDS
     linger_ms: int = limits.LINGER_MS
 
 
 class KafkaSource:
-    def __init__(self, cluster: Cluster, settings: SourceSettings) -> None:
+    def __init__(
+        self, cluster: Cluster, settings: SourceSettings, watch: Watch | None = None
+    ) -> None:
         self._cluster = cluster
+        self._watch = watch
         self._clients = cluster.clients
         self._settings = settings
         self._changes: deque[tuple[str, int]] = deque()
@@ -52,6 +57,7 @@ class KafkaSource:
         self._started: set[int] = set()
         self._stable = False
         self._opened: Any = None
+        self._admin: Any = None
 
     def poll(self, timeout: float) -> Polled:
         consumer = self._consumer()
@@ -82,19 +88,21 @@ class KafkaSource:
             with by_remedy("reading committed offsets"):
                 told = consumer.committed(at, metadata=True, timeout_ms=int(left_s * 1000))
             found[at.partition] = None if told is None else self._ours(at, told)
+        self._look()
         return found
 
     def _ours(self, at: TopicPartition, told: Any) -> int | None:
-        """The offset, unless it is of a topic of this name that is no more."""
-        named = told.metadata
-        if named and self._settings.topic_id and named != self._settings.topic_id:
-            raise Fatal(
-                f"{at.topic} was deleted and made again: what is committed of it (offset "
-                f"{told.offset} of partition {at.partition}) was another topic's",
-                FOLD_ANEW,
-            )
+        """The offset, if it was committed by a worker over the topics of now."""
         offset: int = told.offset
-        return offset if offset >= 0 else None
+        if offset < 0:
+            return None
+        if self._settings.began is not None:
+            require_written_by_us(at.topic, at.partition, offset, told.metadata)
+        return offset
+
+    def _look(self) -> None:
+        if self._watch is not None:
+            self._watch.look()
 
     def start(self, partition: int, offset: int | None) -> None:
         consumer, at = self._consumer(), self._at(partition)
@@ -109,6 +117,8 @@ class KafkaSource:
         self._started.add(partition)
 
     def pause(self, partitions: Iterable[int]) -> None:
+        if self._watch is not None:
+            self._watch.soon()
         for partition in partitions:
             self._started.discard(partition)
             at = self._at(partition)
@@ -118,6 +128,7 @@ class KafkaSource:
     def lag(self) -> dict[int, int] | None:
         if not self._stable:
             return None
+        self._look()
         consumer = self._consumer()
         started = [self._at(partition) for partition in sorted(self._started)]
         if not started:
@@ -134,24 +145,48 @@ class KafkaSource:
         assert isinstance(then, ConsumerGroupMetadata)
         return (now.generation_id, now.member_id) == (then.generation_id, then.member_id)
 
-    def abandon(self) -> None:
+    def ownerless(self) -> frozenset[int]:
+        if not self._stable:
+            return frozenset()
+        consumer, settings = self._consumer(), self._settings
+        with by_remedy("describing the group"):
+            self._admin = self._admin or new_admin(self._cluster, CALL_SETTINGS)
+            told = self._admin.describe_groups([settings.group])[settings.group]
+            partitions = consumer.partitions_for_topic(settings.topic) or ()
+        if told["group_state"] != "Stable":
+            return frozenset()
+        members = {
+            member["member_id"]: _dealt(member, settings.topic) for member in told["members"]
+        }
+        first = min(members, default="")
+        if consumer.group_metadata().member_id != first:
+            return frozenset()
+        return frozenset(partitions).difference(*members.values())
+
+    def abandon(self, *, leave: bool = False) -> None:
+        self._started.clear()
         if self._opened is not None:
-            self._changes.clear()
-            self._changes.extend(("lost", partition) for partition in self._mine)
-            consumer, self._opened = self._opened, None
-            self._started.clear()
-            self._shut(consumer)
+            # Of its own: what the one that is dropped still writes down is not the next one's.
+            self._changes = deque(("lost", partition) for partition in self._mine)
+            self._shut(leave=leave)
 
     def close(self, *, leave: bool = True) -> None:
         if self._opened is not None:
-            consumer, self._opened = self._opened, None
-            self._shut(consumer)
-            if leave and self._settings.instance is not None:
-                with suppress(raised.KafkaError, Retriable):  # then its session runs out
-                    self._clients.bounded("leave", limits.CLOSE_TIMEOUT_S, self._leave)
+            self._shut(leave=leave)
+        if self._admin is not None:
+            admin, self._admin = self._admin, None
+            with suppress(raised.KafkaError, Retriable):
+                self._clients.bounded("close", limits.CLOSE_TIMEOUT_S, admin.close)
 
-    def _shut(self, consumer: Any) -> None:
-        """A static member keeps its place thereby."""
+    def _shut(self, *, leave: bool) -> None:
+        """By closing alone a static member keeps its place."""
+        consumer, self._opened = self._opened, None
+        self._close(consumer)
+        if leave and self._settings.instance is not None:
+            with suppress(raised.KafkaError, Retriable):  # then its session runs out
+                self._clients.bounded("leave", limits.CLOSE_TIMEOUT_S, self._leave)
+
+    def _close(self, consumer: Any) -> None:
         timeout = limits.CLOSE_TIMEOUT_S
         close = partial(consumer.close, autocommit=False, timeout_ms=int(timeout * 1000))
         with suppress(raised.KafkaError, Retriable):  # then the session runs out by itself
@@ -214,6 +249,16 @@ class KafkaSource:
         self._mine = (self._mine - lost) | new
         self._started -= lost
         return tuple(sorted(lost)), tuple(sorted(new))
+
+
+def _dealt(member: Mapping[str, Any], topic: str) -> set[int]:
+    """The partitions of ``topic`` that a member of a described group was given."""
+    return {
+        partition
+        for given in (member["member_assignment"] or {}).get("assigned_partitions", ())
+        if given["topic"] == topic
+        for partition in given["partitions"]
+    }
 
 
 class _Listener(ConsumerRebalanceListener):  # type: ignore[misc] # kafka-python has no types

@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from .checks import Trouble
 from .crew import Worker
 from .faults_store import STORE
 from .feeder import twice
-from .rounds import Fault, Round, Trouble
+from .rounds import Fault, Round
 from .stage import Stage
 
 LINES = range(1, 8)  #: of the commit procedure; 6 is after the commit and before the merge

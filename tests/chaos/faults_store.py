@@ -10,8 +10,9 @@ import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
+from .checks import Trouble
 from .crew import Worker
-from .rounds import INSTANCES, Fault, Round, Trouble
+from .rounds import INSTANCES, Fault, Round
 
 VICTIM = INSTANCES[0]
 TINY_MB = 64

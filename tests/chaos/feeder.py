@@ -20,7 +20,8 @@ from msgspec import Struct
 from pipeline.simulate import SHAPES, simulate
 
 TICK_S = 0.05
-MOST = 200  #: lines in one go, when it is behind its rate
+REMEMBERED = 100_000
+MOST = 500  #: lines in one go, when it is behind its rate
 LIVE = 6  #: sessions at a time, per partition
 EVENTS = 120  #: of one session
 REDELIVERED_WITHIN = 200  #: lines
@@ -41,15 +42,18 @@ class Feeder:
     sent again, from the first such line on, by a new producer: so a line may be there twice, none
     is missing.
 
-    ``sent``: per partition the moment before sending and the offset of each confirmed line.
-    ``fed``: per session its lines, each once."""
+    ``sent``: per partition the moment before sending and the offset of its last `REMEMBERED`
+    confirmed lines. ``fed``: per session its lines, each once; not kept without ``keep``."""
 
-    def __init__(self, bootstrap: str, topic: str, lines: Iterator[Line], rate: float) -> None:
-        self.sent: dict[int, list[tuple[float, int]]] = {}
+    def __init__(
+        self, bootstrap: str, topic: str, lines: Iterator[Line], rate: float, *, keep: bool = True
+    ) -> None:
+        self.sent: dict[int, deque[tuple[float, int]]] = {}
         self.fed: dict[str, list[bytes]] = {}
         self.confirmed = 0
         self.repeats = 0  #: times that a go was sent again
         self._rate = rate
+        self._keep = keep
         self._lines = lines
         self._servers = bootstrap
         self._topic = topic
@@ -99,7 +103,7 @@ class Feeder:
                 continue
             self.confirmed += len(go)
             for line in go:
-                if not line.again:
+                if self._keep and not line.again:
                     self.fed.setdefault(line.session, []).append(line.value)
 
     def _send(self, go: Sequence[Line]) -> bool:
@@ -128,7 +132,7 @@ class Feeder:
         self._producer.flush(timeout=CONFIRM_S)
         offsets = [future.get(timeout=0).offset for future in futures]
         for line, offset in zip(go, offsets, strict=True):
-            self.sent.setdefault(line.partition, []).append((now, offset))
+            self.sent.setdefault(line.partition, deque(maxlen=REMEMBERED)).append((now, offset))
 
     def _drop(self) -> None:
         producer, self._producer = self._producer, None

@@ -87,7 +87,7 @@ def held_by(told: Iterable[Told], instance: str, at: float) -> set[int]:
 
 def recoveries(
     told: Sequence[Told],
-    sent: Mapping[int, Sequence[tuple[float, int]]],
+    sent: Mapping[int, Iterable[tuple[float, int]]],
     fault_at: float,
     partitions: Iterable[int],
 ) -> dict[int, float]:
@@ -106,17 +106,23 @@ def recoveries(
     return found
 
 
+def moved(told: Iterable[Told], since: float, until: float) -> set[int]:
+    """The partitions that a worker was given or lost within the time."""
+    changes = (one.entry for one in told if since <= one.entry.at <= until)
+    return {partition for entry in changes for partition in (*entry.revoked, *entry.assigned)}
+
+
 def gaps(told: Iterable[Told], since: float, until: float) -> dict[int, list[float]]:
-    """Per partition the seconds between one commit and the next of the same process, where both
-    lie within the time and nobody else committed in between."""
+    """Per partition the seconds between one commit and the next of the same process that touch the
+    time, where nobody else committed in between."""
     last: dict[int, Told] = {}
     found: dict[int, list[float]] = {}
     for one in told:
-        if not since <= one.entry.at <= until:
-            continue
         for partition in one.entry.nexts:
             before = last.get(partition)
-            if before and (before.instance, before.run) == (one.instance, one.run):
-                found.setdefault(partition, []).append(one.entry.at - before.entry.at)
             last[partition] = one
+            if before is None or before.entry.at > until or one.entry.at < since:
+                continue
+            if (before.instance, before.run) == (one.instance, one.run):
+                found.setdefault(partition, []).append(one.entry.at - before.entry.at)
     return found

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shutil
 import signal
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from random import Random
@@ -20,6 +18,7 @@ from pipeline.topics import Names
 
 from . import journal
 from .audit import Audit, audit
+from .checks import CATCH_UP_S, Trouble, catch_up, verify
 from .crew import Crew, Exit, Place, Worker
 from .feeder import Feeder, Line, stream
 from .journal import Told
@@ -28,8 +27,6 @@ from .stage import PARTITIONS, Stage
 RATE = 300.0  #: lines a second, over all partitions
 REST_S = 2.0  #: is fed after the fault is over
 READY_S = 40.0
-CATCH_UP_S = 75.0
-VERIFY_S = 120.0
 INSTANCES = ("w1", "w2")
 EVERYWHERE = frozenset(range(PARTITIONS))
 
@@ -39,10 +36,6 @@ class Struck(Struct, frozen=True):
 
     at: float
     partitions: frozenset[int]
-
-
-class Trouble(Exception):  # noqa: N818 - the round's, not the program's
-    """The round did not go as it must: what was waited for in vain."""
 
 
 def as_it_is(_: Random, lines: Iterator[Line]) -> Iterator[Line]:
@@ -65,7 +58,8 @@ class Fault(Struct, frozen=True, kw_only=True):
 class Outcome(Struct, frozen=True, kw_only=True):
     """One round's result. ``recovery``: per fault made, seconds until every partition concerned
     had a record committed that was produced after it. ``stops``: workers that stopped by
-    themselves, where none should. ``kept``: the folder with the logs, if anything is wrong."""
+    themselves, where none should. ``phases``: what the round spent its seconds on.
+    ``kept``: the folder with the logs, if anything is wrong."""
 
     fault: str
     round: int
@@ -79,6 +73,7 @@ class Outcome(Struct, frozen=True, kw_only=True):
     seconds: float
     fed: int
     faults: int
+    phases: dict[str, float]
     kept: str = ""
 
     @property
@@ -100,6 +95,8 @@ class Round:
         self.random = Random(seed)
         self.names = Names(f"c{folder.name}.", f"c{folder.name}")
         self.struck: list[Struck] = []
+        self.phases: dict[str, float] = {}
+        self._since = time.monotonic()
         self.state = folder / "state"
         lines = fault.feed(self.random, stream(self.random, PARTITIONS))
         self.crew = Crew(
@@ -151,13 +148,16 @@ class Round:
         trouble, verdict, count = "", "not run", Audit()
         try:
             self._faults()
-            verdict = self._verify()
+            self._passed("stop")
+            verdict = verify(self.stage.bootstrap, self.names, self.folder)
+            self._passed("verify")
             count = audit(self.stage.bootstrap, self.names, self.feeder.fed)
+            self._passed("audit")
             trouble = count.first
         except (Trouble, TimeoutError) as error:
             trouble = str(error)
             if verdict == "not run":  # what is there may still be right, if not complete
-                verdict = self._verify()
+                verdict = verify(self.stage.bootstrap, self.names, self.folder)
         return self._outcome(began, count, verdict, trouble)
 
     def _faults(self) -> None:
@@ -166,6 +166,7 @@ class Round:
             if self.fault.prepare is not None:
                 self.fault.prepare(self, ends)
             self.stage.create(self.names)
+            self._passed("topics")
             ends.enter_context(self.crew)
             for instance in INSTANCES:
                 self.crew.start(instance)
@@ -173,17 +174,24 @@ class Round:
             ends.callback(self.feeder.stop)
             ends.push(self._told_where)
             self.until("both workers commit", self._both_commit, READY_S)
+            self._passed("ready")
             self.sleep(0.5, 2.5)
             try:
                 self.fault.make(self)
             finally:
                 self.stage.proxy.heal()
                 self.stage.mend()
+            self._passed("fault")
             time.sleep(REST_S)
             self.feeder.finish(CATCH_UP_S)
-            self._catch_up()
+            catch_up(self.stage, self.names, self.folder, self.feeder.ends)
+            self._passed("catch-up")
             if left := self.crew.stop():
                 raise Trouble(f"not ended by SIGTERM within 20 s: {', '.join(left)}")
+
+    def _passed(self, phase: str) -> None:
+        now = time.monotonic()
+        self.phases[phase], self._since = round(now - self._since, 2), now
 
     def _told_where(self, kind: type[BaseException] | None, *_: object) -> None:
         """When something was waited for in vain, every worker writes its stacks to its log."""
@@ -195,41 +203,6 @@ class Round:
         told, now = self.told, time.monotonic()
         held = [journal.held_by(told, instance, now) for instance in INSTANCES]
         return all(held) and set().union(*held) == EVERYWHERE
-
-    def _catch_up(self) -> None:
-        deadline = time.monotonic() + CATCH_UP_S
-        while behind := self._behind():
-            if time.monotonic() > deadline:
-                raise Trouble(f"not folded to the end after {CATCH_UP_S:.0f} s: {behind}")
-            time.sleep(0.2)
-
-    def _behind(self) -> dict[int, int]:
-        """Lines left per partition, as the journals say, or the group itself where they lag: a
-        process that is killed right after a commit has not written it down."""
-        ends = self.feeder.ends
-        known = journal.folded_to(self.told)
-        if any(known.get(partition, 0) < end for partition, end in ends.items()):
-            known = self.stage.committed(self.names)
-        left = {partition: end - known.get(partition, 0) for partition, end in ends.items()}
-        return {partition: lines for partition, lines in left.items() if lines > 0}
-
-    def _verify(self) -> str:
-        """What ``foldstream verify`` says: ``ok``, or its last line."""
-        command = [sys.executable, "-m", "pipeline.cli", "verify", "--json"]
-        command += ["--bootstrap", self.stage.bootstrap, "--prefix", self.names.prefix]
-        command += ["--application-id", self.names.application]
-        try:
-            done = subprocess.run(
-                command, capture_output=True, text=True, check=False, timeout=VERIFY_S
-            )
-        except subprocess.TimeoutExpired:
-            return f"no verdict within {VERIFY_S:.0f} s"
-        (self.folder / "verify.log").write_text(done.stdout + done.stderr)
-        said = [*done.stderr.splitlines(), *done.stdout.splitlines()] or [""]
-        if done.returncode:
-            return f"exit {done.returncode}: {said[-1]}"
-        behind = msgspec.json.decode(done.stdout.splitlines()[-1], type=dict[str, Any])["behind"]
-        return f"{behind} events not folded" if behind else "ok"
 
     def _outcome(self, began: float, count: Audit, verdict: str, trouble: str) -> Outcome:
         told = self.told
@@ -257,21 +230,22 @@ class Round:
             seconds=time.monotonic() - began,
             fed=self.feeder.confirmed,
             faults=len(self.struck),
+            phases=self.phases,
         )
 
 
-def play(stage: Stage, fault: Fault, seed: str, number: int, folder: Path) -> Outcome:
-    """One round in a folder of its own, which stays only if something is wrong."""
+def play(
+    stage: Stage, fault: Fault, seed: str, number: int, folder: Path, *, keep: bool
+) -> Outcome:
+    """One round in a folder of its own, which stays with ``keep`` or if something is wrong."""
     folder.mkdir(parents=True)
     outcome = Round(stage, fault, seed, number, folder).play()
-    if not outcome.ok:
+    if keep or not outcome.ok:
         outcome = msgspec.structs.replace(outcome, kept=str(folder))
         (folder / "outcome.json").write_bytes(msgspec.json.encode(outcome))
+    if not outcome.ok:
         return outcome
     stage.delete(Names(f"c{folder.name}.", f"c{folder.name}"))
-    shutil.rmtree(folder, ignore_errors=True)
+    if not keep:
+        shutil.rmtree(folder, ignore_errors=True)
     return outcome
-
-
-def p50(values: Sequence[float]) -> float:
-    return sorted(values)[(len(values) - 1) // 2]

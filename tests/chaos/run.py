@@ -21,7 +21,8 @@ import msgspec
 from pipeline.broker import BrokerError
 
 from .faults import FAULTS, SHORT
-from .rounds import Outcome, p50, play
+from .measures import quantile, table
+from .rounds import Outcome, play
 from .stage import say, stage
 
 ROUNDS = 3
@@ -41,7 +42,14 @@ def main(arguments: list[str] | None = None) -> int:
                 for name in args.only:
                     place = folder / f"{name}-{number}"
                     outcomes.append(
-                        play(there, FAULTS[name], f"{args.seed}/{name}/{number}", number, place)
+                        play(
+                            there,
+                            FAULTS[name],
+                            f"{args.seed}/{name}/{number}",
+                            number,
+                            place,
+                            keep=bool(args.keep),
+                        )
                     )
                     say(line_of(outcomes[-1]))
     except BrokerError as error:
@@ -49,7 +57,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     finally:
         if outcomes:
-            sys.stdout.write(table(outcomes))
+            sys.stdout.write(table([COLUMNS, *_rows(outcomes)], left=(0, 5)))
             sys.stdout.write(f"{len(outcomes)} rounds in {time.monotonic() - began:.0f} s\n")
         if args.json is not None:
             args.json.write_bytes(msgspec.json.encode({"seed": args.seed, "rounds": outcomes}))
@@ -75,21 +83,12 @@ def line_of(outcome: Outcome) -> str:
     return "; ".join([*parts, outcome.trouble] if outcome.trouble else parts)
 
 
-def table(outcomes: Iterable[Outcome]) -> str:
-    """One row per fault, in the order they were first made."""
+def _rows(outcomes: Iterable[Outcome]) -> list[tuple[str, ...]]:
+    """One per fault, in the order they were first made."""
     by_fault: dict[str, list[Outcome]] = {}
     for outcome in outcomes:
         by_fault.setdefault(outcome.fault, []).append(outcome)
-    rows = [COLUMNS, *(_row(name, rounds) for name, rounds in by_fault.items())]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column in (0, 5) else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(["", *lines, ""])
+    return [_row(name, rounds) for name, rounds in by_fault.items()]
 
 
 def _row(name: str, rounds: Sequence[Outcome]) -> tuple[str, ...]:
@@ -102,7 +101,7 @@ def _row(name: str, rounds: Sequence[Outcome]) -> tuple[str, ...]:
         str(sum(outcome.lost for outcome in rounds)),
         str(sum(outcome.duplicated for outcome in rounds)),
         f"{bad} of {len(rounds)} NOT OK" if bad else "ok",
-        f"{p50(recovery):.1f}" if recovery else "-",
+        f"{quantile(recovery, 0.5):.1f}" if recovery else "-",
         f"{max(recovery):.1f}" if recovery else "-",
     )
 

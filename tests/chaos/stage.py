@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from kafka import errors as raised
-from kafka.admin import KafkaAdminClient
+from kafka.admin import KafkaAdminClient, MemberToRemove
 
 from pipeline.broker import Cluster, local_cluster
 from pipeline.kafka.admin import KafkaTopics
@@ -45,12 +46,18 @@ class Stage:
 
     def create(self, names: Names) -> None:
         with KafkaTopics(Brokers(self.bootstrap)) as topics:
-            topics.create(specs(names, PARTITIONS), replication=BROKERS)
+            topics.create(specs(names, PARTITIONS), replication=self.cluster.brokers)
 
     def delete(self, names: Names) -> None:
         """So that one round costs the next nothing."""
         with closing(self._admin()) as admin, suppress(raised.KafkaError):
             admin.delete_topics([names.of(role) for role in ROLES])
+
+    def remove(self, group: str, instance: str) -> None:
+        """A static member that is away is waited for no longer."""
+        member = MemberToRemove(group_instance_id=instance)
+        with closing(self._admin()) as admin:
+            admin.remove_group_members(group, [member])
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Node by partition."""
@@ -110,7 +117,7 @@ class Stage:
                 return [
                     f"{found['topic']}[{found['partition_index']}]"
                     for found in _partitions(admin, topics)
-                    if len(found["isr_nodes"]) < BROKERS or found["leader_id"] < 0
+                    if len(found["isr_nodes"]) < self.cluster.brokers or found["leader_id"] < 0
                 ]
         except raised.KafkaError as error:
             return [str(error)]
@@ -141,16 +148,14 @@ def java_hash(text: str) -> int:
 
 
 @contextmanager
-def stage(port: int | None, folder: Path | None) -> Iterator[Stage]:
+def stage(port: int | None, folder: Path | None, brokers: int = BROKERS) -> Iterator[Stage]:
     """Started, and taken down with the block. ``folder`` keeps the brokers' logs and data."""
-    with local_cluster(BROKERS, port, folder, say, proxied=True) as cluster:
+    with local_cluster(brokers, port, folder, say, proxied=True) as cluster:
         routes = {cluster.front(node): cluster.behind(node) for node in cluster.nodes}
         with Proxy(routes) as proxy:
             yield Stage(cluster, proxy)
 
 
 def say(line: str) -> None:
-    import sys
-
     sys.stderr.write(f"{line}\n")
     sys.stderr.flush()

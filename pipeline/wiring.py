@@ -18,6 +18,7 @@ from typing import Any, TypeAlias
 from msgspec import Struct, field
 from reactivex import Observable
 from reactivex import operators as ops
+from reactivex.disposable import SerialDisposable
 from reactivex.subject import Subject
 
 from operators.rx import Batch, map_parts
@@ -25,14 +26,14 @@ from operators.rx import Batch, map_parts
 from . import limits
 from .batch import Advanced, BatchResult, ReadRecord, advance, read, render
 from .commit import Folded
-from .errors import Fatal, PipelineError
+from .errors import Fatal, PipelineError, StoreDamaged
 from .loop import Ends, Policy, Worker
 from .memory import MemoryBroker
 from .memory_ends import MemoryReader, MemorySink, MemorySource, found_topics
 from .observe import Observer
-from .ports import InRecord, Polled
+from .ports import InRecord, Polled, StateStore
 from .state import States
-from .store import MemoryStore
+from .store import LocalStore, MemoryStore
 from .topics import Names, require
 
 Records: TypeAlias = Batch[Polled, Sequence[InRecord]]
@@ -59,7 +60,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     batch_records: int = limits.BATCH_RECORDS
     linger_ms: int = limits.LINGER_MS
     max_row_bytes: int = limits.MAX_ROW_BYTES
-    resident_sessions: int = limits.RESIDENT_SESSIONS
+    resident_bytes: int = limits.RESIDENT_BYTES
     stop: threading.Event = field(default_factory=threading.Event)
     stop_at_end: bool = False
     skip_expired: bool = False
@@ -88,7 +89,7 @@ class Running(Struct, frozen=True):
 def build(settings: WorkerSettings, observer: Observer | None = None) -> Running:
     """Connect, check the topics, wire the graph. `Fatal` when something is missing."""
     ends = _ends(settings)
-    states = States(MemoryStore(), settings.resident_sessions)
+    states = States(_store(settings), settings.resident_bytes)
     policy = Policy(settings.stop, at_end=settings.stop_at_end, skip_expired=settings.skip_expired)
     worker = Worker(ends, states, policy, observer=observer, step=settings.step)
     return wire(worker, states, settings.max_row_bytes)
@@ -104,9 +105,22 @@ def wire(worker: Worker, states: States, max_row_bytes: int = limits.MAX_ROW_BYT
         worker.deliver(folded)
         committed.on_next(folded)
 
-    graph(polls, states, max_row_bytes).subscribe(on_next=deliver, on_error=_broken)
+    connected = SerialDisposable()
+
+    def connect() -> None:
+        folded = graph(polls, states, max_row_bytes)
+        connected.disposable = folded.subscribe(on_next=deliver, on_error=_broken)
+
+    def offer(polled: Polled) -> None:
+        try:
+            polls.on_next(polled)
+        except StoreDamaged:  # perhaps met inside of the graph, which an error ends
+            connect()
+            raise
+
+    connect()
     committed.subscribe(lambda folded: _count(totals, folded))
-    return Running(lambda: worker.run(polls.on_next), committed, totals)
+    return Running(lambda: worker.run(offer), committed, totals)
 
 
 def graph(polls: Observable[Polled], states: States, max_row_bytes: int) -> Observable[Folded]:
@@ -163,6 +177,18 @@ def _broken(error: Exception) -> None:
 
 
 # --- the ends -------------------------------------------------------------------------------------
+
+
+def _store(settings: WorkerSettings) -> StateStore:
+    """On disk, if there is a folder and a broker that outlives this process."""
+    if settings.state_dir is None or isinstance(settings.broker, MemoryBroker):
+        return MemoryStore()
+    from .kafka.client import Cluster  # noqa: PLC0415 - as below
+    from .kafka.identity import state_identity  # noqa: PLC0415
+
+    cluster = Cluster(settings.broker, settings.client_options)
+    identity = state_identity(cluster, settings.names)
+    return LocalStore(settings.state_dir, identity)
 
 
 def _ends(settings: WorkerSettings) -> Ends:

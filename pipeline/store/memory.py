@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from pipeline.ports import Segment
+from schemas.snapshot import HEAD
 
 
 class MemoryStore:
@@ -36,7 +37,8 @@ class MemoryStore:
         self._positions[partition] = position
 
     def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
-        return self._partitions.get(partition, {}).get(session)
+        found = self._partitions.get(partition, {}).get(session)
+        return found if found and HEAD in found else None
 
     def sessions(self, partition: int) -> int:
         return len(self._partitions.get(partition, {}))

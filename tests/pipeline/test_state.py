@@ -11,7 +11,7 @@ from pipeline.batch import fold_batch
 from pipeline.errors import StoreDamaged
 from pipeline.ports import InRecord, Segment
 from pipeline.simulate import simulate
-from pipeline.state import States, split_state_key, state_key
+from pipeline.state import States, split_state_key, state_key, weight
 from pipeline.store import MemoryStore
 
 NAME = st.text(st.characters(codec="utf-8"), min_size=1, max_size=5) | st.sampled_from(
@@ -50,8 +50,14 @@ def test_what_was_merged_is_there_and_elsewhere_is_not() -> None:
     assert states.get(1, "sim-00000001") is None
 
 
+def weighed(*seeds: int) -> int:
+    return sum(
+        weight(sum(len(value) for _, _, value in folded(seed)[1] if value)) for seed in seeds
+    )
+
+
 def test_an_evicted_session_comes_back_equal() -> None:
-    states = States(MemoryStore(), capacity=2)
+    states = States(MemoryStore(), capacity=weighed(3, 4))
     for seed in range(1, 5):
         states.merge(0, *folded(seed), 1)
     first = states.get(0, "sim-00000001")
@@ -61,13 +67,60 @@ def test_an_evicted_session_comes_back_equal() -> None:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    states = States(MemoryStore(), capacity=2)
+    states = States(MemoryStore(), capacity=weighed(1, 2, 3) - 1)
     kept = folded(1)
     states.merge(0, *kept, 1)
     states.merge(0, *folded(2), 1)
     states.get(0, "sim-00000001")
     states.merge(0, *folded(3), 1)
     assert states.get(0, "sim-00000001") is kept[0]["sim-00000001"]
+
+
+def test_residents_weigh_what_their_snapshots_say_however_they_came_and_went() -> None:
+    states = States(MemoryStore(), capacity=weighed(1, 2))
+    states.merge(0, *folded(1), 1)
+    states.merge(0, *folded(2), 2)
+    states.merge(0, *folded(2), 3)
+    assert (states.residents, states.weight) == (2, weighed(1, 2))
+    states.merge(0, *folded(3), 4)
+    assert states.weight <= weighed(1, 2)
+    states.get(0, "sim-00000001")
+    states.get(0, "sim-00000001")
+    assert states.weight <= weighed(1, 2)
+    states.drop(0)
+    assert (states.residents, states.weight) == (0, 0)
+
+
+def test_a_session_above_the_bound_stays_as_long_as_it_is_the_last() -> None:
+    states = States(MemoryStore(), capacity=1)
+    states.merge(0, *folded(1), 1)
+    assert states.residents == 1
+    states.merge(0, *folded(2), 2)
+    assert states.residents == 1
+    assert states.get(0, "sim-00000001") is not None
+
+
+def test_what_the_topic_says_takes_the_place_of_a_resident() -> None:
+    states = States(MemoryStore())
+    states.merge(0, *folded(1), 1)
+    kept = folded(2)
+    states.merge(0, *kept, 2)
+    newer = simulate(1, events=60, features=())
+    records = [InRecord("e", 0, 0, 0, newer.id.encode(), line) for line in newer.lines]
+    result = fold_batch(records, {})
+    states.apply(
+        0,
+        [
+            InRecord("state", 0, n, 0, state_key(session, name), value)
+            for n, (session, name, value) in enumerate(result.segments)
+        ],
+        9,
+    )
+    found = states.get(0, "sim-00000001")
+    assert found is not None
+    assert found.next_seq == result.states["sim-00000001"].next_seq
+    assert states.get(0, "sim-00000002") is kept[0]["sim-00000002"]
+    assert states.open(0) == 9
 
 
 def test_a_dropped_partition_is_forgotten_and_the_others_stay() -> None:

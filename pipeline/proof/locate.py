@@ -236,10 +236,10 @@ def _field(record: InRecord, folded: OutRecord) -> tuple[str, str, str]:
     else:
         for name in dict.fromkeys((*other, *one)):
             if one.get(name, _GONE) != other.get(name, _GONE):
-                return name, _shown(one.get(name, _GONE)), _shown(other.get(name, _GONE))
+                return name, *_beside(one.get(name, _GONE), other.get(name, _GONE))
         if record.value != folded.value:  # equal as decoded, yet written otherwise
             return "encoding", _bytes(record.value), _bytes(folded.value)
-    return "headers", _shown(_headers(record.headers)), _shown(_headers(folded.headers))
+    return "headers", *_beside(_headers(record.headers), _headers(folded.headers))
 
 
 _GONE = "nothing"
@@ -276,6 +276,14 @@ def _bytes(value: bytes | None) -> str:
     return f"{len(value)} bytes {value[:16].hex()}…"
 
 
-def _shown(value: Any) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= SHOWN else shown[: SHOWN - 1] + "…"
+def _beside(found: Any, expected: Any) -> tuple[str, str]:
+    """Both as text; of long ones the part around the first character that differs."""
+    one, other = repr(found), repr(expected)
+    same = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), 0)
+    start = max(0, same - SHOWN // 3) if max(len(one), len(other)) > SHOWN else 0
+    return _part(one, start), _part(other, start)
+
+
+def _part(shown: str, start: int) -> str:
+    end = start + SHOWN
+    return ("…" if start else "") + shown[start:end] + ("…" if end < len(shown) else "")

@@ -57,10 +57,9 @@ def digest(key: bytes | None, value: bytes | None, headers: Headers) -> bytes:
     """16 bytes over key, value and headers, lengths included; None and empty differ."""
     parts = [key, value]
     for name, text in headers:
-        parts.append(name.encode())
-        parts.append(text)
-    lengths = repr([None if part is None else len(part) for part in parts]).encode()
-    return _hash(b"".join([lengths, *(part for part in parts if part)]))
+        parts += (name.encode(), text)
+    lengths = ",".join(["-" if part is None else str(len(part)) for part in parts])
+    return _hash(b"".join([lengths.encode(), b":", *filter(None, parts)]))
 
 
 def chained(chain: bytes, record: bytes) -> bytes:

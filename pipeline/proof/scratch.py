@@ -243,8 +243,14 @@ class ScratchStates:
     def open(self, partition: int) -> int | None:  # noqa: ARG002 - nothing is ever kept
         return None
 
-    def write(self, partition: int, items: Iterable[Segment], position: int) -> None:  # noqa: ARG002
-        """``position`` does not matter: a proof begins anew."""
+    def write(
+        self,
+        partition: int,
+        items: Iterable[Segment],
+        position: int,  # noqa: ARG002 - a proof begins anew each time
+        *,
+        current: bool = True,  # noqa: ARG002 - as above
+    ) -> None:
         with full():
             self._db.executemany(
                 "REPLACE INTO segments VALUES (?, ?, ?, ?)",

@@ -20,6 +20,7 @@ BENCHES = {
     "document": "fold --json of a large log against json.loads",
     "pipeline": "in-memory pipeline, bytes to Avro bytes, against decode + fold",
     "kafka": "a worker on Kafka against a bare transactional loop",
+    "verify": "verify of a million events on Kafka against the fold alone; its memory; damage",
     "length": "cost of an event by the length of its session",
     "state": "bytes kept of a settled session",
     "encoding": "Avro writers against fastavro",

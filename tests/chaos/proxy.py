@@ -81,10 +81,9 @@ class Proxy:
             self._loop.run_until_complete(self._listen())
         except OSError as error:
             self._failed = error
-            return
-        finally:
-            self._ready.set()
-        self._loop.run_forever()
+        self._ready.set()
+        if self._failed is None:
+            self._loop.run_forever()
         self._loop.run_until_complete(self._close())
         self._loop.close()
 

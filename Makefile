@@ -15,7 +15,7 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws bench lock clean
+.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws bench chaos rebalance soak lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -60,6 +60,15 @@ laws: $(DEV) ## the laws as property tests, 10 000 examples each
 
 bench: $(DEV) kafka ## what things cost here, as ratios
 	$(PY) -m tests.bench.run $(ARGS)
+
+chaos: $(DEV) kafka ## every fault against three real brokers, then the proof; ARGS="--short" takes minutes
+	$(PY) -m tests.chaos.run $(ARGS)
+
+rebalance: $(DEV) kafka ## how long a partition that stays pauses while others move
+	$(PY) -m tests.chaos.rebalance $(ARGS)
+
+soak: $(DEV) kafka ## steady work under faults: ARGS="--minutes 15"
+	$(PY) -m tests.chaos.soak $(ARGS)
 
 kafka: $(DEV) # Apache Kafka's jars into the user's cache, once
 	@if [ -n "$$KAFKA_BOOTSTRAP" ]; then echo "Kafka: $$KAFKA_BOOTSTRAP (KAFKA_BOOTSTRAP)"; \

@@ -9,6 +9,9 @@ from .errors import Fatal, Fenced, Retriable
 from .ports import Clock
 
 
+OWN_INSTANCE = "give each worker its own --instance"
+
+
 class SystemClock:
     """The machine's own time (`ports.Clock`)."""
 
@@ -60,5 +63,5 @@ class Budget:
         if last is not None and now - last < limits.FENCED_WINDOW_S:
             raise Fatal(
                 f"{error.message}, again: a second worker runs under this name",
-                "give each worker its own --instance",
+                OWN_INSTANCE,
             ) from error

@@ -15,6 +15,7 @@ from msgspec import Struct, field
 
 from pipeline import limits
 from pipeline.errors import Fatal, Fenced, PipelineError, Poison, Retriable
+from pipeline.retry import OWN_INSTANCE
 
 from .clients import Clients, KafkaPython
 from .headers import tolerate_header_names
@@ -118,6 +119,8 @@ def translated(what: str, error: BaseException) -> PipelineError:
         return Fenced(f"{what}: a newer producer has this worker's transactional id")
     if isinstance(error, (raised.MessageSizeTooLargeError, raised.RecordListTooLargeError)):
         return Poison(text, "raise the topic's max.message.bytes (`foldstream topics check`)")
+    if isinstance(error, raised.FencedInstanceIdError):
+        return Fatal(f"{what}: a second worker runs under this name", OWN_INSTANCE)
     if isinstance(error, _DENIED):
         return Fatal(text, "check the credentials (--client-option) and the rights on topics")
     if isinstance(error, _MISUSED):
@@ -130,7 +133,6 @@ _DENIED = (
     raised.SaslAuthenticationFailedError,
 )
 _MISUSED = (
-    raised.FencedInstanceIdError,
     raised.IncompatibleBrokerVersion,
     raised.KafkaConfigurationError,
     raised.UnsupportedVersionError,

@@ -61,8 +61,8 @@ FETCH_PARTITION_BYTES: Final = 1024 * 1024
 #: within the transaction's timeout.
 FETCH_BYTES: Final = 8 * 1024 * 1024
 
-#: Records of one partition that a producer sends together, unless a topic takes less at once: with the
-#: client's own 16 KiB the requests cost more than the records.
+#: Records of one partition that a producer sends together, unless a topic takes less at once: with
+#: the client's own 16 KiB the requests cost more than the records.
 PRODUCER_BATCH_BYTES: Final = 128 * 1024
 
 #: One poll that found nothing returns after this, so that a stop is noticed.

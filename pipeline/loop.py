@@ -310,6 +310,7 @@ class Worker:
             self._awaited[partition] = now
         if isinstance(error, StoreDamaged):
             self._wipe(error)
+        self._stalls.failed()
         self._failures += 1
         if self._failures > 1:
             self._ends.source.abandon()

@@ -12,8 +12,9 @@ from typing import Protocol
 
 from msgspec import Struct
 
-from .errors import Fatal
-from .ports import Cursor, Reader
+from .errors import Fatal, Retriable
+from .identity import EVENTS_ID
+from .ports import Cursor, InRecord, Reader
 from .state import States
 from .topics import FOLD_ANEW, Names
 
@@ -58,19 +59,25 @@ class Restore(Struct):
 
 
 def begin(reader: Reader, topic: str, states: States, start: Start) -> Restore:
-    """From the local store's position, or from the first record of ``topic``, the state topic."""
+    """From the local store's position, or from the first record of ``topic``, the state topic.
+    `Fatal` or `Retriable` if what is needed of it is gone."""
     partition = start.partition
     first, end = reader.bounds(topic, partition)
     held = states.open(partition)
-    if held is not None and not first <= held <= end:
-        log.warning(
-            "partition %d: the local store stands at offset %d, %s has %d to %d: it is read anew",
-            *(partition, held, topic, first, end),
+    if held is not None and held > end:  # a new leader may not know its end yet: tried again
+        raise Retriable(
+            f"{topic}[{partition}] ends at offset {end}, yet the local store has it up to {held}: "
+            "the topic lost records",
+            FOLD_ANEW,
         )
-        states.wipe(partition)
-        held = None
-    at = first if held is None else held
-    return Restore(start, reader.cursor(topic, partition, at, end), at, end - at)
+    if first > (held or 0):  # compaction leaves a topic's first offset where it was
+        raise Fatal(
+            f"{topic}[{partition}] begins at offset {first}: states below it were deleted",
+            f"see that its cleanup.policy is compact; {FOLD_ANEW}",
+        )
+    position = held or 0
+    cursor = reader.cursor(topic, partition, position, end)
+    return Restore(start, cursor, position, end - position)
 
 
 class Outside(Protocol):
@@ -80,6 +87,8 @@ class Outside(Protocol):
     def reader(self) -> Reader: ...
     @property
     def names(self) -> Names: ...
+    @property
+    def events_id(self) -> str: ...
 
 
 def check_committed(
@@ -113,18 +122,56 @@ def check_committed(
 
 
 def require_states(ends: Outside, states: States, partition: int, committed: int | None) -> None:
-    """`Fatal` if there are no states for what is folded below ``committed``."""
+    """`Fatal` if there are no states for what was folded, or states without an offset that are not
+    of this events topic. Without an offset all is read again, and what is folded stays silent."""
     overview, state = (ends.names.of(role) for role in ("overview", "state"))
-    if (
-        committed
-        and not states.sessions(partition)
-        and any_record(ends.reader, overview, partition)
-    ):
+    sessions = states.sessions(partition)
+    if not sessions and any_record(ends.reader, overview, partition):
         raise Fatal(
-            f"partition {partition} is folded up to offset {committed}, yet the states of its "
+            f"partition {partition} is folded up to offset {committed or 0}, yet the states of its "
             f"sessions are gone from {state}",
             FOLD_ANEW,
         )
+    if sessions and committed is None:
+        _require_same_events(ends, partition)
+        log.warning(
+            "partition %d: the group has no offset, though %d sessions are folded: all is read "
+            "again from the beginning, and what is folded already stays silent",
+            *(partition, sessions),
+        )
+
+
+def _require_same_events(ends: Outside, partition: int) -> None:
+    """The offsets of a topic go with it, so that their being gone may mean that it is new."""
+    state, events = (ends.names.of(role) for role in ("state", "events"))
+    newest = _newest(ends.reader, state, partition)
+    if not ends.events_id or newest is None:
+        return
+    told = dict(newest.headers).get(EVENTS_ID)
+    if told is None or told.decode("ascii", "replace") != ends.events_id:
+        raise Fatal(
+            f"{events}[{partition}] was deleted and made again, or another deployment shares the "
+            f"application id: the states on {state} are of another topic, and the group has no "
+            "offset",
+            f"if it was made again: {FOLD_ANEW}; else give each deployment its own "
+            "--application-id",
+        )
+
+
+#: How far back the newest record is looked for, markers and aborted records being passed over.
+_BACK = (64, 4_096)
+
+
+def _newest(reader: Reader, topic: str, partition: int) -> InRecord | None:
+    """The last committed record."""
+    first, end = reader.bounds(topic, partition)
+    for start in (*(max(first, end - back) for back in _BACK), first):
+        newest = None
+        for newest in reader.read(topic, partition, start, end):  # noqa: B007 - the last is wanted
+            pass
+        if newest is not None:
+            return newest
+    return None
 
 
 def any_record(reader: Reader, topic: str, partition: int, start: int = 0) -> bool:

@@ -34,23 +34,33 @@ class Stalls:
         self._observer = observer
         self._next = 0.0
         self._still: dict[int, _Still] = {}
+        self._calm = False
 
-    def look(self, source: Source, held: Mapping[int, int | None]) -> None:
+    def look(self, source: Source, held: Mapping[int, int | None]) -> bool:
         """``held``: what is folded of each partition. A stalled one is started anew there, and if
-        that does not help, `Retriable` is raised: the consumer is broken."""
+        that does not help, `Retriable` is raised: the consumer is broken.
+
+        True if the broker says for the second time since the last `failed` that nothing waits to
+        be folded."""
         now = self._clock.monotonic()
         if now < self._next:
-            return
+            return False
         self._next = now + limits.LAG_EVERY_S
         lag = source.lag()
         if lag is None:
-            return
+            return False
         self._observer.lag(lag)
         for partition in [p for p in self._still if not lag.get(p) or p not in held]:
             del self._still[partition]
         for partition, behind in lag.items():
             if behind and partition in held:
                 self._watch(source, partition, held[partition], behind)
+        calm, self._calm = self._calm, not any(lag.values())
+        return calm and self._calm
+
+    def failed(self) -> None:
+        """Whatever was seen before does not say that all is well."""
+        self._calm = False
 
     def _watch(self, source: Source, partition: int, offset: int | None, behind: int) -> None:
         now = self._clock.monotonic()

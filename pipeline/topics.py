@@ -48,10 +48,11 @@ class TopicSpec(Struct, frozen=True):
 
 
 class Found(Struct, frozen=True):
-    """What a topic is."""
+    """What a topic is. ``id``: one made anew under its name has another; "" if it is not known."""
 
     partitions: int
     settings: Mapping[str, str]
+    id: str = ""
 
 
 class Difference(Struct, frozen=True):
@@ -89,7 +90,12 @@ def specs(
             role=role,
             name=names.of(role),
             partitions=deadletter_partitions if role == "deadletter" else partitions,
-            settings={**settings[role], "max.message.bytes": str(_largest(role))},
+            settings={
+                **settings[role],
+                "max.message.bytes": str(_largest(role)),
+                # Retention goes by it: no clock but the broker's may decide what expires.
+                "message.timestamp.type": "LogAppendTime",
+            },
         )
         for role in ROLES
     )
@@ -131,8 +137,19 @@ def _of_topic(spec: TopicSpec, topic: Found) -> list[Difference]:
                 f"kafka-configs --alter --entity-type topics --entity-name {spec.name} "
                 f"--add-config {key}={value}"
             )
-            out.append(Difference(spec.name, f"{key} is {has}, should be {value}", fix))
+            what = f"{key} is {has}, should be {value}"
+            out.append(Difference(spec.name, what, fix, fatal=(spec.role, key) in _RUINOUS))
     return out
+
+
+#: Compaction would leave the last line of each session, retention would take states away.
+_RUINOUS = (("events", "cleanup.policy"), ("state", "cleanup.policy"))
+
+
+def largest_batch(found: Iterable[Found]) -> int:
+    """Bytes that a broker takes at once on every one of the topics."""
+    limit = limits.PRODUCER_BATCH_BYTES
+    return min(limit, *(int(topic.settings.get("max.message.bytes", limit)) for topic in found))
 
 
 def _partitions(spec: TopicSpec, has: int) -> Difference:

@@ -7,13 +7,28 @@ from types import TracebackType
 from typing import Any, Self
 
 from kafka.admin import ConfigResource, ConfigResourceType
+from kafka.protocol.api_key import ApiKey
+from msgspec.structs import replace
 
+from pipeline import limits
 from pipeline.errors import Fatal, Retriable
 from pipeline.topics import Difference, Found, TopicSpec, differences
 
-from .client import COMMON, Cluster, by_remedy, new_admin
+from .client import COMMON, Cluster, by_remedy, new_admin, patiently
+from .reasons import explained
 
 CONNECT_MS = 10_000
+
+OLDEST = "3.0"
+
+#: API, its version, and since when: offsets in a transaction on behalf of a member (KIP-447),
+#: topics with ids (KIP-516), and a look at what a lost transaction left open (KIP-664).
+_NEEDED = {
+    ApiKey.TxnOffsetCommit: (3, "2.5"),
+    ApiKey.Metadata: (10, "2.8"),
+    ApiKey.DescribeProducers: (0, "2.8"),
+    ApiKey.DescribeTransactions: (0, "3.0"),
+}
 
 
 class KafkaTopics:
@@ -21,9 +36,10 @@ class KafkaTopics:
 
     def __init__(self, cluster: Cluster) -> None:
         cluster.check()
+        self._bootstrap, self._clients = cluster.bootstrap, cluster.clients
         ours = {**COMMON, "bootstrap_timeout_ms": CONNECT_MS}
         try:
-            with by_remedy(f"connecting to {cluster.bootstrap}"):
+            with by_remedy(f"connecting to {cluster.bootstrap}"), explained(cluster):
                 self._admin: Any = new_admin(cluster, ours)
         except Retriable as error:
             raise Fatal(
@@ -45,26 +61,41 @@ class KafkaTopics:
     def describe(self, names: Iterable[str]) -> dict[str, Found]:
         """Those of the named topics that exist, with their settings."""
         with by_remedy("describing topics"):
-            described = self._admin.describe_topics(list(names))
-            counts = {
-                topic["name"]: len(topic["partitions"])
-                for topic in described
-                if topic["error_code"] == 0
-            }
-            if not counts:
+            found = described(self._admin, names)
+            if not found:
                 return {}
-            asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in counts]
+            asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in found]
             configs = self._admin.describe_configs(asked, config_filter="all")["topic"]
+        settings = {
+            name: {key: entry["value"] for key, entry in configs[name].items()} for name in found
+        }
+        return {name: replace(topic, settings=settings[name]) for name, topic in found.items()}
+
+    def committed(self, group: str) -> dict[tuple[str, int], tuple[int, str]]:
+        """Every offset of the group, by topic and partition, with its metadata."""
+        with by_remedy(f"reading the offsets of group {group}"):
+            # On a fresh broker the coordinator's own topic is made by the first who asks.
+            offsets = patiently(
+                self._clients,
+                limits.COORDINATOR_S,
+                lambda: self._admin.list_group_offsets({group: None}),
+            ).get(group, {})
         return {
-            name: Found(count, {key: entry["value"] for key, entry in configs[name].items()})
-            for name, count in counts.items()
+            (at.topic, at.partition): (found.offset, found.metadata)
+            for at, found in offsets.items()
+            if found.offset >= 0
         }
 
-    def identity(self, name: str) -> str:
-        """What a topic of this name made anew would not have."""
-        with by_remedy("describing topics"):
-            (topic,) = self._admin.describe_topics([name])
-        return str(topic.get("topic_id") or "")
+    def require_version(self) -> None:
+        """`Fatal` if the broker lacks what a worker asks of it."""
+        told = self._admin.api_versions()
+        for api, (lowest, since) in _NEEDED.items():
+            if told.get(api, (0, -1))[1] < lowest:
+                raise Fatal(
+                    f"the broker at {self._bootstrap} is too old: it has no {api.name} of version "
+                    f"{lowest}, which came with Apache Kafka {since}",
+                    f"a worker needs Apache Kafka {OLDEST} or newer",
+                )
 
     def check(self, specs: Iterable[TopicSpec]) -> list[Difference]:
         """Exactly what differs from ``specs``; empty when nothing does."""
@@ -96,3 +127,12 @@ class KafkaTopics:
         for spec in missing:
             told(f"created {spec.name} ({spec.partitions} partitions)")
         return [spec.name for spec in missing]
+
+
+def described(admin: Any, names: Iterable[str]) -> dict[str, Found]:
+    """Those of the named topics that exist, without settings. Raises kafka-python's errors."""
+    return {
+        topic["name"]: Found(len(topic["partitions"]), {}, str(topic.get("topic_id") or ""))
+        for topic in admin.describe_topics(list(names))
+        if topic["error_code"] == 0
+    }

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import re
+from collections.abc import Mapping
 
 from msgspec import Struct
 
+from pipeline import identity
 from pipeline.errors import Fatal
+from pipeline.identity import Identity
 from pipeline.loop import Ends
-from pipeline.topics import ROLES, Names, require
+from pipeline.topics import ROLES, Names, largest_batch, require
 
 from .admin import KafkaTopics
 from .client import Cluster
 from .reader import KafkaReader
 from .sink import KafkaSink, SinkSettings
 from .source import KafkaSource, SourceSettings
+from .watch import Watch
+
+log = logging.getLogger(__name__)
 
 _INSTANCE = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
@@ -36,10 +43,12 @@ def kafka_ends(
             "an --instance has at most 249 letters, digits, dots, hyphens and underscores",
         )
     with KafkaTopics(cluster) as topics:
+        topics.require_version()
         found = topics.describe(names.of(role) for role in ROLES)
-        require(names, found)
-        events_id = topics.identity(names.of("events"))
-    dead = found[names.of("deadletter")].partitions
+        committed = topics.committed(names.application)
+    began = identity.of(names, found)
+    require_ours(names, began, committed)
+    require(names, found)
     return Ends(
         source=KafkaSource(
             cluster,
@@ -47,12 +56,36 @@ def kafka_ends(
                 names.of("events"),
                 names.application,
                 instance.name,
-                events_id,
+                began,
                 batch_records,
                 linger_ms,
             ),
+            Watch(cluster, names, began),
         ),
-        sink=KafkaSink(cluster, SinkSettings(names, instance.transactional_id, dead, events_id)),
+        sink=KafkaSink(
+            cluster,
+            SinkSettings(
+                names,
+                instance.transactional_id,
+                found[names.of("deadletter")].partitions,
+                began,
+                largest_batch(found.values()),
+            ),
+        ),
         reader=KafkaReader(cluster),
         names=names,
+        events_id=began.ids.get("events", ""),
     )
+
+
+def require_ours(
+    names: Names, now: Identity, committed: Mapping[tuple[str, int], tuple[int, str]]
+) -> None:
+    """`Fatal` unless every offset of the group was committed by workers of this deployment, over
+    the topics that there are ``now``."""
+    identity.require_own_group(names, (topic for topic, _ in committed))
+    for (topic, partition), (offset, metadata) in committed.items():
+        then = identity.require_written_by_us(topic, partition, offset, metadata)
+        identity.require_same(names, now, then)
+        for role in identity.made_again(now, then):
+            log.warning("%s was made again: what it held before is gone", names.of(role))

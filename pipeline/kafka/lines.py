@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 from kafka import KafkaProducer
@@ -11,11 +12,11 @@ from kafka.partitioner.default import murmur2
 from pipeline import limits
 from pipeline.errors import Fatal, Retriable
 from pipeline.ports import OutRecord, too_large
-from pipeline.topics import Names
+from pipeline.topics import Found, Names, largest_batch
 
 from .admin import KafkaTopics
 from .client import CALL_SETTINGS, Cluster, by_remedy, translated
-from .sink import close_quietly
+from .sink import TOO_LARGE, close_quietly, refused_size, size_of
 
 #: A record that is not acknowledged for this long fails the run; the next one goes on from what
 #: the topic has.
@@ -29,7 +30,9 @@ class KafkaLineSink:
         self._clients = cluster.clients
         self._patience_s = patience_s
         self._topics = {role: names.of(role) for role in ("events", "deadletter")}
-        self._underway: list[Any] = []
+        self._underway: list[tuple[OutRecord, Any]] = []
+        found = _found(cluster, self._topics.values())
+        self._partitions = {role: found[topic].partitions for role, topic in self._topics.items()}
         ours = {
             **CALL_SETTINGS,
             "enable_idempotence": True,
@@ -37,11 +40,10 @@ class KafkaLineSink:
             "delivery_timeout_ms": int(patience_s * 1000),
             "max_block_ms": int(patience_s * 1000),
             "max_request_size": limits.MAX_OUTPUT_RECORD_BYTES,
-            "batch_size": 131_072,
+            "batch_size": largest_batch(found.values()),
             "linger_ms": 5,
             "allow_auto_create_topics": False,
         }
-        self._partitions = _partitions(cluster, self._topics)
         with by_remedy("opening the producer"):
             self._producer = cluster.clients.producer(**cluster.settings(KafkaProducer, ours))
 
@@ -61,19 +63,20 @@ class KafkaLineSink:
                 partition=record.partition % self._partitions[record.role],
             )
         except raised.MessageSizeTooLargeError as error:
-            size = len(record.key or b"") + len(record.value or b"")
-            raise too_large(record, size) from error
+            raise too_large(record, size_of(record)) from error
         except raised.KafkaError as error:
             raise translated(f"sending to {topic}", error) from error
-        self._underway.append(future)
+        self._underway.append((record, future))
 
     def flush(self) -> None:
         with by_remedy("flush"):
             self._producer.flush(timeout=self._patience_s)
         underway, self._underway = self._underway, []
-        for future in underway:
-            if future.exception is not None:
-                error = future.exception
+        for record, future in underway:
+            error = future.exception
+            if isinstance(error, TOO_LARGE):
+                raise refused_size(self._topics[record.role], record) from error
+            if error is not None:
                 raise translated("a line was not acknowledged", error) from error
             if not future.is_done:
                 raise Retriable("a line was neither acknowledged nor refused")
@@ -83,11 +86,10 @@ class KafkaLineSink:
         close_quietly(self._clients, self._producer)
 
 
-def _partitions(cluster: Cluster, topics: dict[str, str]) -> dict[str, int]:
-    """How many each role's topic has."""
+def _found(cluster: Cluster, topics: Collection[str]) -> dict[str, Found]:
     with KafkaTopics(cluster) as admin:
-        found = admin.describe(topics.values())
-    for topic in topics.values():
+        found = admin.describe(topics)
+    for topic in topics:
         if topic not in found:
             raise Fatal(f"topic {topic} does not exist", "run `foldstream topics create`")
-    return {role: found[topic].partitions for role, topic in topics.items()}
+    return found

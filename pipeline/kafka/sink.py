@@ -12,7 +12,8 @@ from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
 from msgspec import Struct
 
 from pipeline import limits
-from pipeline.errors import CommitUnknown, Fatal, Fenced, PipelineError, Retriable
+from pipeline.errors import CommitUnknown, Fatal, Fenced, PipelineError, Poison, Retriable
+from pipeline.identity import EVENTS_ID, Identity
 from pipeline.ports import Member, OutRecord, require_joined, too_large
 from pipeline.topics import Names
 
@@ -22,13 +23,15 @@ from .orphans import Ours, end_orphans
 
 
 class SinkSettings(Struct, frozen=True):
-    """``deadletter_partitions``: the other topics are addressed as they are. ``events_id`` goes
-    with the committed offsets: they are those of that topic and of no later one of its name."""
+    """``deadletter_partitions``: the other topics are addressed as they are. ``began`` goes with
+    the committed offsets, and its events topic with each state: they are those of these topics and
+    of no later ones of their names. ``batch_bytes``: no topic takes more at once."""
 
     names: Names
     transactional_id: str
     deadletter_partitions: int
-    events_id: str = ""
+    began: Identity | None = None
+    batch_bytes: int = limits.PRODUCER_BATCH_BYTES
     call_timeout_s: float = limits.CALL_TIMEOUT_S
 
 
@@ -93,7 +96,7 @@ class KafkaSink:
             "delivery_timeout_ms": limits.DELIVERY_TIMEOUT_MS,
             "max_block_ms": int(self._settings.call_timeout_s * 1000),
             "max_request_size": limits.MAX_OUTPUT_RECORD_BYTES,
-            "batch_size": 131_072,
+            "batch_size": self._settings.batch_bytes,
             "linger_ms": 5,
             "allow_auto_create_topics": False,
         }
@@ -131,28 +134,33 @@ class KafkaTransaction:
         self._producer = producer
         self._settings = settings
         self._topics = {role: settings.names.of(role) for role in _ROLES}
-        self._futures: list[Any] = []
+        began = settings.began
+        self._began_with = "" if began is None else str(began)
+        events_id = began.ids.get("events", "") if began else ""
+        self._state_headers = [(EVENTS_ID, events_id.encode())] if events_id else []
+        self._sent: list[tuple[OutRecord, Any]] = []
         self._states: dict[int, Any] = {}
         self._began = clients.monotonic()
 
     def send(self, record: OutRecord) -> None:
-        partition = record.partition
+        partition, headers = record.partition, record.headers
         if record.role == "deadletter":
             partition %= self._settings.deadletter_partitions
+        elif record.role == "state":
+            headers = [*headers, *self._state_headers]
         try:
             future = self._producer.send(
                 self._topics[record.role],
                 value=record.value,
                 key=record.key,
-                headers=record.headers,
+                headers=headers,
                 partition=partition,
             )
         except raised.MessageSizeTooLargeError as error:
-            size = len(record.key or b"") + len(record.value or b"")
-            raise too_large(record, size) from error
+            raise too_large(record, size_of(record)) from error
         except raised.KafkaError as error:
             raise self._translated(f"sending to {self._topics[record.role]}", error) from error
-        self._futures.append(future)
+        self._sent.append((record, future))
         if record.role == "state":
             self._states[partition] = future
 
@@ -161,9 +169,7 @@ class KafkaTransaction:
         assert isinstance(member.token, ConsumerGroupMetadata)
         topic = self._settings.names.of("events")
         commits = {
-            TopicPartition(topic, partition): OffsetAndMetadata(
-                offset, self._settings.events_id, -1
-            )
+            TopicPartition(topic, partition): OffsetAndMetadata(offset, self._began_with, -1)
             for partition, offset in offsets.items()
         }
         self._bounded(
@@ -176,10 +182,13 @@ class KafkaTransaction:
             self._producer.flush(timeout=self._settings.call_timeout_s)
         except raised.KafkaError as error:
             raise self._translated("flush", error) from error
-        for future in self._futures:
+        for record, future in self._sent:
             lost = future.exception
             if lost is not None:
-                raise self._translated("a record was not acknowledged", lost) from lost
+                topic = self._topics[record.role]
+                if isinstance(lost, TOO_LARGE):
+                    raise refused_size(topic, record) from lost
+                raise self._translated(f"a record for {topic} was not acknowledged", lost) from lost
             if not future.is_done:
                 raise Retriable("a record was neither acknowledged nor refused")
         return {partition: future.value.offset + 1 for partition, future in self._states.items()}
@@ -210,6 +219,28 @@ class KafkaTransaction:
                 "use smaller batches, or find out what is slow: the broker or this machine",
             )
         return found
+
+
+#: What the topic, or the broker, refuses for its size: its limit is below ours.
+TOO_LARGE = (raised.MessageSizeTooLargeError, raised.RecordListTooLargeError)
+
+
+def size_of(record: OutRecord) -> int:
+    return len(record.key or b"") + len(record.value or b"")
+
+
+def refused_size(topic: str, record: OutRecord) -> Poison:
+    """The broker takes no record as large as that."""
+    limit = (
+        limits.MAX_INPUT_RECORD_BYTES
+        if record.role == "events"
+        else (limits.MAX_OUTPUT_RECORD_BYTES)
+    )
+    return Poison(
+        f"{topic} does not take a record of {size_of(record)} bytes (key {record.key!r})",
+        f"set its max.message.bytes to {limit} (`foldstream topics check` lists what differs), "
+        "then start again: nothing of the batch was published",
+    )
 
 
 _ROLES = ("surface", "transcript", "partials", "overview", "deadletter", "state")

@@ -37,23 +37,32 @@ class Mark(Struct, frozen=True, gc=False):
 
 def take(session: Session, line: Line, mark: Mark, out: Out) -> None:
     """Fold one line into a session that parks or is parked; see `Session.take`."""
-    if not _again(session, line, mark):
+    placed = _place(session, line)
+    if not _silent(session, line, mark, placed):
         parked = session.parked
-        if parked is not None and _waits(parked, line, mark):
+        if parked is not None and placed is not Place.CONFLICT and _waits(parked, line, mark):
             return _put_aside(session, parked, line, mark, out)
         if not _folded(session, line, mark, out):
             return None
     return _go_on(session, mark, out)
 
 
-def _again(session: Session, line: Line, mark: Mark) -> bool:
-    """Whether the line was dealt with before, and so is silent in a parked session, too."""
+def _place(session: Session, line: Line) -> Place | None:
+    """Where the line stands in the log; None if it says no seq."""
+    if isinstance(line, Header) or line.seq is None:
+        return None
+    count = line.count if isinstance(line, Event) else 1
+    return session.order.place(line.seq, count, line.digest)
+
+
+def _silent(session: Session, line: Line, mark: Mark, placed: Place | None) -> bool:
+    """Whether the line was dealt with before, and so is silent in a parked session, too. Of a seq
+    that was taken a replay may bring another line than the one that was put in its place."""
     if isinstance(line, Header):
         return session.header is not None
-    if line.seq is None:
+    if placed is None:
         return mark.replay and mark.at <= session.cleared
-    count = line.count if isinstance(line, Event) else 1
-    return session.order.place(line.seq, count, line.digest) is Place.AGAIN
+    return placed is Place.AGAIN or (mark.replay and placed is Place.CONFLICT)
 
 
 def _waits(parked: Parked, line: Line, mark: Mark) -> bool:

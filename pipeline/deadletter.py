@@ -71,10 +71,11 @@ def read_letters(reader: Reader, topic: str, limit: int | None = None) -> Iterat
             if limit is not None and count >= limit:
                 return
             count += 1
-            yield Listed(record, _letter(record))
+            yield Listed(record, letter_of(record))
 
 
-def _letter(record: InRecord) -> DeadLetter | None:
+def letter_of(record: InRecord) -> DeadLetter | None:
+    """The letter in a record of the dead-letter topic, None if it is none of ours."""
     try:
         return decode_dead_letter(record.value or b"")
     except ReadError:

@@ -61,6 +61,8 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     application_id: str | None = None  # None: that of the prefix, see `application`
     instance: str | None = None
     max_row_bytes: Count = limits.MAX_ROW_BYTES
+    state_dir: str | None = None  # None: in the user's folder for state; "none": in memory
+    resident_bytes: Count = limits.RESIDENT_BYTES
     listen: str | None = None
     # ingest
     max_line_bytes: Count = limits.MAX_LINE_BYTES

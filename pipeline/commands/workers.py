@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import signal
 import socket
 import threading
@@ -16,6 +17,7 @@ import msgspec
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
 from pipeline.observe import Observer, Observers
+from pipeline.store import state_folder
 from pipeline.wiring import WorkerSettings, build
 
 from . import arguments
@@ -46,6 +48,15 @@ def register(commands: Commands) -> None:
     parser.add_argument("--instance", help="this worker's lasting name (host name and -0)")
     switch(parser, "--once", "end when everything there is has been folded")
     number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
+    parser.add_argument(
+        "--state-dir",
+        metavar="DIR",
+        help=(
+            "keep states of sessions below DIR, so that a restart reads only what is new "
+            "($XDG_STATE_HOME/foldstream or ~/.local/state/foldstream; none: in memory)"
+        ),
+    )
+    number(parser, "--resident-bytes", "memory for sessions that are decoded (256 MiB)")
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
@@ -89,13 +100,16 @@ def worker_settings(
     settings: Config, broker: str | MemoryBroker, stop: threading.Event, *, stop_at_end: bool
 ) -> WorkerSettings:
     """The worker of this host: unless told otherwise, its first one."""
+    instance = settings.instance or f"{socket.gethostname()}-0"
     return WorkerSettings(
         broker=broker,
-        instance=settings.instance or f"{socket.gethostname()}-0",
+        instance=instance,
         prefix=settings.prefix,
         application=settings.application,
         client_options=settings.client_options,
         max_row_bytes=settings.max_row_bytes,
+        state_dir=state_folder(settings.state_dir, settings.application, instance, os.environ),
+        resident_bytes=settings.resident_bytes,
         stop=stop,
         stop_at_end=stop_at_end,
     )

@@ -116,10 +116,12 @@ class MemoryBroker:
         writer: int | None,
     ) -> int:
         """Key, value and headers onto the log, whoever ``writer`` is (`Log.append`)."""
-        log, (key, value, headers) = self.log(topic, partition), what
-        record = InRecord(topic, partition, log.end, self._now_ms(), key, value, tuple(headers))
-        log.append(record, writer)
-        self.changed.notify_all()
+        key, value, headers = what
+        with self.changed:
+            log = self.log(topic, partition)
+            record = InRecord(topic, partition, log.end, self._now_ms(), key, value, tuple(headers))
+            log.append(record, writer)
+            self.changed.notify_all()
         return record.offset
 
     def log(self, topic: str, partition: int) -> Log:
@@ -203,12 +205,14 @@ class MemoryBroker:
 
     def write_markers(self, markers: Markers) -> None:
         """What a coordinator decided becomes visible."""
-        for topic, partition in markers.places:
-            self.log(topic, partition).mark(markers.producer_id, markers.epoch, markers.outcome)
-        for group in markers.groups:
-            self.offsets.mark(group, markers.producer_id, markers.outcome == COMMITTED)
-        self.transactions.written(markers.name)
-        self.changed.notify_all()
+        commits = markers.outcome == COMMITTED
+        with self.changed:
+            for topic, partition in markers.places:
+                self.log(topic, partition).mark(markers.producer_id, markers.epoch, markers.outcome)
+            for group in markers.groups:
+                self.offsets.mark(group, markers.producer_id, commits)
+            self.transactions.written(markers.name)
+            self.changed.notify_all()
 
     # --- groups -----------------------------------------------------------------------------------
 

@@ -74,8 +74,9 @@ class Group:
         self.generation = 0
         self.state = EMPTY
 
-    def members(self) -> tuple[str, ...]:
-        return tuple(self._members)
+    def dealt(self) -> dict[str, object]:
+        """What each member was given last."""
+        return {name: self._dealt.get(name) for name in self._members}
 
     # --- requests ---------------------------------------------------------------------------------
 
@@ -266,6 +267,8 @@ class Offsets:
 
     def add(self, group: str, producer_id: int, offsets: Mapping[Place, int]) -> None:
         """They count when the producer's transaction commits."""
+        if not offsets:
+            return
         pending = self._pending.setdefault(group, {})
         pending.setdefault(producer_id, {}).update(offsets)
 

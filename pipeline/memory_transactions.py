@@ -31,7 +31,7 @@ class Registered(Struct):
 
 
 class Markers(Struct, frozen=True):
-    """What an outcome asks to be written, and where."""
+    """What an outcome asks to be written, and where. ``asked``: the producer did so itself."""
 
     name: str
     producer_id: int
@@ -39,6 +39,7 @@ class Markers(Struct, frozen=True):
     outcome: str
     places: frozenset[Place]
     groups: frozenset[str]
+    asked: bool
 
 
 class Transactions:
@@ -122,7 +123,7 @@ class Transactions:
             return
         if known.status != ONGOING:
             raise Refusal("INVALID_TXN_STATE")
-        self._decide(name, known, outcome)
+        self._decide(name, known, outcome, asked=True)
 
     def expire(self) -> None:
         """Abort what is open for longer than its time, and fence whoever had it."""
@@ -150,7 +151,7 @@ class Transactions:
             raise Refusal("PRODUCER_FENCED")
         return known
 
-    def _decide(self, name: str, known: Registered, outcome: str) -> None:
+    def _decide(self, name: str, known: Registered, outcome: str, *, asked: bool = False) -> None:
         markers = Markers(
             name,
             known.producer_id,
@@ -158,6 +159,7 @@ class Transactions:
             outcome,
             frozenset(known.places),
             frozenset(known.groups),
+            asked,
         )
         known.status, known.unwritten = outcome, True
         known.places, known.groups = set(), set()

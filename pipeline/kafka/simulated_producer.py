@@ -8,30 +8,20 @@ a time-out). Only what is around it is simulated: batches, the sender's loop, ne
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from kafka import TopicPartition
 from kafka import errors as raised
-from kafka.producer.transaction_manager import (
-    AddOffsetsToTxnHandler,
-    AddPartitionsToTxnHandler,
-    EndTxnHandler,
-    FindCoordinatorHandler,
-    InitProducerIdHandler,
-    ProducerIdAndEpoch,
-    TransactionManager,
-    TransactionState,
-    TxnOffsetCommitHandler,
-)
+from kafka.producer.transaction_manager import FindCoordinatorHandler, TransactionManager
 
-from pipeline.memory_network import Answer
 from pipeline.ports import Headers
 
-from .simulated_cluster import Cluster, error_of
-from .simulated_requests import transactional
+from .simulated_brokers import Site, error_of
+from .simulated_requests import answered, coordinator_name, request_name, serve
 
 VERSION = (4, 0)
+BOOTSTRAP_S = 30.0
 FRAMING = 512  #: what a record adds to its key and value, at most; as the client estimates it
 
 
@@ -108,11 +98,12 @@ class _Coordinators:
 class SimulatedProducer:
     """``settings`` by kafka-python's names."""
 
-    def __init__(self, cluster: Cluster, settings: Mapping[str, Any]) -> None:
-        self._cluster = cluster
+    def __init__(self, site: Site, settings: Mapping[str, Any]) -> None:
+        self._site = site
+        self._brokers = site.brokers
         self._settings = settings
-        self._time = cluster.time
-        self._process = cluster.process
+        self._time = site.time
+        self._process = site.process
         self._queues: dict[TopicPartition, deque[_Batch]] = {}
         self._sending: dict[TopicPartition, _Batch] = {}
         self._flushing = False
@@ -120,6 +111,7 @@ class SimulatedProducer:
         self._pumping = False
         self._backing_off = False
         self._underway = 0
+        self._request_s = settings["request_timeout_ms"] / 1000
         self.manager = TransactionManager(
             transactional_id=settings["transactional_id"],
             transaction_timeout_ms=settings["transaction_timeout_ms"],
@@ -127,7 +119,7 @@ class SimulatedProducer:
             api_version=VERSION,
             metadata=_Coordinators(),
         )
-        cluster.require_reachable(settings.get("bootstrap_timeout_ms", 2_000) / 1000)
+        site.brokers.await_any(BOOTSTRAP_S)
 
     # --- kafka-python's methods -------------------------------------------------------------------
 
@@ -200,12 +192,9 @@ class SimulatedProducer:
     def _batch(self, at: TopicPartition) -> _Batch:
         batch = _Batch(at, self._time.monotonic())
         linger = self._settings.get("linger_ms", 0) / 1000
-        self._later(linger, self._pump)
-        self._later(self._settings["delivery_timeout_ms"] / 1000, lambda: self._expire(batch))
+        self._site.later(linger, self._pump)
+        self._site.later(self._settings["delivery_timeout_ms"] / 1000, lambda: self._expire(batch))
         return batch
-
-    def _later(self, seconds: float, call: Callable[[], None]) -> None:
-        self._time.after(seconds, lambda: self._process.deliver(call))
 
     def _await(self, what: str, result: Any, seconds: float | None = None) -> None:
         self._process.hook(f"{what}:before")
@@ -260,21 +249,15 @@ class SimulatedProducer:
                 self.manager.lookup_coordinator_for_request(handler)
                 self.manager.retry(handler)
                 return True
-            if self._dropped(handler):
-                return True
+            if self._brokers.forgets(request_name(handler)):
+                return True  # H6: lost while its coordinator dies; whoever waits for it waits on
         if handler.is_retry and not isinstance(handler, FindCoordinatorHandler):
             self._backing_off = True
             backoff = self._settings["retry_backoff_ms"] / 1000
-            self._later(backoff, lambda: self._resume(handler))
+            self._site.later(backoff, lambda: self._resume(handler))
             return False
         self._send(handler)
         return False
-
-    def _dropped(self, handler: Any) -> bool:
-        """The client loses a request whose coordinator dies while it connects (H6): it raises
-        instead of trying again, and nobody ever waits for that request's answer but the caller."""
-        kind = "group" if isinstance(handler, TxnOffsetCommitHandler) else "transaction"
-        return self._cluster.drops(handler_name(handler), self._cluster.coordinator(kind, handler))
 
     def _resume(self, handler: Any) -> None:
         self._backing_off = False
@@ -283,20 +266,17 @@ class SimulatedProducer:
     def _send(self, handler: Any) -> None:
         correlation = self.manager.next_in_flight_request_correlation_id()
 
-        def answered(answer: Any) -> None:
+        def done(answer: Any) -> None:
             self._underway -= 1
             if not self._closed:
-                handler.on_complete(correlation, answer)
+                handler.on_complete(correlation, answered(answer))
                 self._pump()
 
         self._underway += 1
-        serve, convert = transactional(self._cluster, handler)
-        self._exchange(handler_name(handler), serve, lambda answer: answered(convert(answer)))
-
-    def _exchange(self, name: str, serve: tuple[int, Any], answer: Answer) -> None:
-        key, call = serve
-        timeout = self._settings["request_timeout_ms"] / 1000
-        self._cluster.network.send(self._process, (name, key), call, answer, timeout)
+        request = request_name(handler), self._brokers.coordinator(coordinator_name(handler))
+        self._site.send(
+            request, lambda reply: reply(serve(self._brokers, handler)), done, self._request_s
+        )
 
     # --- batches ----------------------------------------------------------------------------------
 
@@ -320,18 +300,18 @@ class SimulatedProducer:
             self.manager.increment_sequence_number(at, batch.record_count)
         self._sending[at] = batch
         self._underway += 1
-        cluster = self._cluster
         who = (self.manager.transactional_id, batch.producer_id, batch.producer_epoch)
-        records = list(batch.records)
 
-        def serve(answer: Answer) -> None:
-            answer(cluster.produce(who, at, batch.sequence, records))
-
-        def answered(answer: Any) -> None:
+        def done(answer: Any) -> None:
             self._underway -= 1
             self._answered(batch, answer)
 
-        self._exchange("Produce", (cluster.leader(at), serve), answered)
+        self._site.send(
+            ("Produce", self._brokers.leader(at)),
+            lambda reply: reply(self._brokers.produce(who, at, batch.sequence, batch.records)),
+            done,
+            self._request_s,
+        )
 
     def _answered(self, batch: _Batch, answer: Any) -> None:
         if batch.done or self._closed:
@@ -354,7 +334,7 @@ class SimulatedProducer:
             batch.attempts += 1
             backoff = self._settings["retry_backoff_ms"] / 1000
             self._sending[at] = batch
-            self._later(backoff, lambda: self._again(batch))
+            self._site.later(backoff, lambda: self._again(batch))
             return
         kind = manager.classify_batch_error(error, batch)
         if kind == TransactionManager.ERROR_CLASS_NEEDS_EPOCH_BUMP:
@@ -399,21 +379,3 @@ class SimulatedProducer:
         for batch in self._sending.values():
             batch.fail(error)
         self._sending.clear()
-
-
-_NAMES: Mapping[type, str] = {
-    FindCoordinatorHandler: "FindCoordinator",
-    InitProducerIdHandler: "InitProducerId",
-    AddPartitionsToTxnHandler: "AddPartitionsToTxn",
-    AddOffsetsToTxnHandler: "AddOffsetsToTxn",
-    TxnOffsetCommitHandler: "TxnOffsetCommit",
-    EndTxnHandler: "EndTxn",
-}
-
-
-def handler_name(handler: Any) -> str:
-    """Kafka's name of the request."""
-    return _NAMES[type(handler)]
-
-
-__all__ = ["ProducerIdAndEpoch", "SimulatedProducer", "TransactionState", "handler_name"]

@@ -19,7 +19,7 @@ from pipeline.state import States
 from schemas.codec import decode_change
 from schemas.errors import ReadError
 
-from .partition import Found, Scope
+from .partition import RESIDENT, Found, Scope
 from .records import LASTS, Mismatch, digest, mismatch, of, seq_of, session_of, text
 from .scratch import Last, Scratch, ScratchStates, full
 
@@ -83,7 +83,7 @@ class _Location:
     def fold(self, begin: int, cut: int) -> None:
         """The wanted sessions alone, their surface changes kept on disk."""
         ScratchStates(self._scratch).wipe(self._partition)
-        states = States(ScratchStates(self._scratch), len(self._wanted))
+        states = States(ScratchStates(self._scratch), RESIDENT)
         at = self._partition
         batch: list[InRecord] = []
         for record in self._scope.records("events", at, begin, cut):

@@ -31,7 +31,7 @@ Told: TypeAlias = Callable[[str, int, int], None]
 
 BATCH = 10_000  #: records folded at once: what changes twice in them is written once
 BATCH_BYTES = 16 * 1024 * 1024
-RESIDENT = 2_000  #: sessions kept decoded
+RESIDENT = 64 * 1024 * 1024  #: bytes of sessions kept decoded
 QUIET = 2  #: rounds without an event after which a difference counts
 
 

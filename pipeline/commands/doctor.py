@@ -1,0 +1,116 @@
+"""``doctor``: what is wrong with a deployment, or will be."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import msgspec
+
+from pipeline.config import Config
+from pipeline.doctor import Finding, Surroundings, examine, machine
+from pipeline.errors import PipelineError
+from pipeline.plain import visible_line
+from pipeline.store.folder import state_folder
+from pipeline.store.identity import Identity
+
+from . import arguments, brokers
+from .arguments import DONE, FAILED, Commands, command, json_output
+from .terminal import Terminal
+
+PAUSE_S = 3.0  #: between two looks at what should move: longer than any batch takes
+LIBRARIES = ("kafka-python", "crc32c")
+TOMBSTONES_MS = 24 * 3_600_000  #: Kafka's own default
+
+ABOUT = """\
+Looks at this machine, the brokers, the topics and their copies, the settings that transactions rest
+on, clocks, the consumer group, its lag, transactions that hang, and the local store. Writes
+nothing. Each finding: ok, warn or fail, what it is, where, and what to do. What it has no right to
+see is a finding, too. Takes about ten seconds. Exits 1 if anything fails."""
+
+
+def register(commands: Commands) -> None:
+    parser = command(
+        commands,
+        "doctor",
+        diagnose,
+        "check broker, topics, settings, client, lag and hanging transactions",
+        about=ABOUT,
+        example=(
+            "foldstream doctor --bootstrap broker:9092\n"
+            "foldstream doctor --json | jq 'select(.level != \"ok\")'"
+        ),
+    )
+    arguments.topics(parser)
+    parser.add_argument("--instance", help="the worker whose local store to look at")
+    parser.add_argument("--state-dir", metavar="DIR", help="as the worker was given")
+    json_output(parser, "each finding")
+
+
+def diagnose(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
+    """Each finding as it is made, then how many there were."""
+    counts = {"ok": 0, "warn": 0, "fail": 0}
+    for finding in _findings(settings, args.state_dir):
+        counts[finding.level] += 1
+        if settings.json:
+            terminal.data(msgspec.json.encode(finding))
+        else:
+            terminal.text(visible_line(str(finding)))
+    terminal.say(f"doctor: {counts['fail']} fail, {counts['warn']} warn, {counts['ok']} ok")
+    return FAILED if counts["fail"] else DONE
+
+
+def _findings(settings: Config, state_dir: str | None) -> Iterator[Finding]:
+    yield from machine.client({name: _version(name) for name in LIBRARIES}, sys.version_info[:3])
+    from pipeline.kafka.doctor import KafkaProbe  # noqa: PLC0415 - the client may be what is amiss
+
+    try:
+        probe = KafkaProbe(brokers.cluster(settings))
+    except PipelineError as error:
+        yield Finding("fail", "broker", settings.bootstrap, error.message, error.remedy)
+        return
+    with probe:
+        names = brokers.names(settings)
+        about = Surroundings(names, settings.bootstrap, _now_ms, lambda: time.sleep(PAUSE_S))
+        yield from examine(probe, about)
+        yield from _store(settings, state_dir, probe)
+
+
+def _store(settings: Config, state_dir: str | None, probe: object) -> Iterator[Finding]:
+    from pipeline.doctor.stores import look  # noqa: PLC0415 - only where there is a store
+    from pipeline.kafka.doctor import KafkaProbe  # noqa: PLC0415 - as above
+
+    assert isinstance(probe, KafkaProbe)
+    instance = settings.instance or f"{socket.gethostname()}-0"
+    folder = state_folder(state_dir, settings.application, instance, os.environ)
+    names = brokers.names(settings)
+
+    def held(path: Path) -> Iterator[Finding]:
+        topic = probe.topics([names.of("state")]).get(names.of("state"))
+        kept = topic.settings.get("delete.retention.ms", "") if topic else ""
+        seconds = int(kept if kept.isdecimal() else TOMBSTONES_MS) / 1000
+        which = topic.id if topic else ""
+        identity = Identity(probe.cluster(), which, names.application, seconds)
+        yield from look(path, identity, time.time())
+
+    try:
+        yield from machine.store(folder, held)
+    except PipelineError as error:
+        yield Finding("warn", "store", str(folder), f"cannot be told: {error}", error.remedy)
+
+
+def _version(library: str) -> str | None:
+    try:
+        return metadata.version(library)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000

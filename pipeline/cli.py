@@ -46,6 +46,7 @@ MODULES = {
     "run": "workers",
     "topics": "checking",
     "verify": "checking",
+    "doctor": "doctor",
     "deadletter": "letters",
     "config": "settings",
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -36,7 +36,7 @@ class KafkaTopics:
 
     def __init__(self, cluster: Cluster) -> None:
         cluster.check()
-        self._bootstrap, self._clients = cluster.bootstrap, cluster.clients
+        self._clients = cluster.clients
         ours = {**COMMON, "bootstrap_timeout_ms": CONNECT_MS}
         try:
             with by_remedy(f"connecting to {cluster.bootstrap}"), explained(cluster):
@@ -87,15 +87,11 @@ class KafkaTopics:
         }
 
     def require_version(self) -> None:
-        """`Fatal` if the broker lacks what a worker asks of it."""
-        told = self._admin.api_versions()
-        for api, (lowest, since) in _NEEDED.items():
-            if told.get(api, (0, -1))[1] < lowest:
-                raise Fatal(
-                    f"the broker at {self._bootstrap} is too old: it has no {api.name} of version "
-                    f"{lowest}, which came with Apache Kafka {since}",
-                    f"a worker needs Apache Kafka {OLDEST} or newer",
-                )
+        """`Fatal` if one of the brokers lacks what a worker asks of it."""
+        with by_remedy("asking for the brokers' versions"):
+            for broker in self._admin.describe_cluster()["brokers"]:
+                told = self._admin.get_broker_version_data(broker["broker_id"]).api_versions
+                _require(f"{broker['host']}:{broker['port']}", told)
 
     def check(self, specs: Iterable[TopicSpec]) -> list[Difference]:
         """Exactly what differs from ``specs``; empty when nothing does."""
@@ -127,6 +123,16 @@ class KafkaTopics:
         for spec in missing:
             told(f"created {spec.name} ({spec.partitions} partitions)")
         return [spec.name for spec in missing]
+
+
+def _require(broker: str, told: Mapping[int, tuple[int, int]]) -> None:
+    for api, (lowest, since) in _NEEDED.items():
+        if told.get(api.value, (0, -1))[1] < lowest:
+            raise Fatal(
+                f"the broker at {broker} is too old: it has no {api.name} of version {lowest}, "
+                f"which came with Apache Kafka {since}",
+                f"a worker needs Apache Kafka {OLDEST} or newer",
+            )
 
 
 def described(admin: Any, names: Iterable[str]) -> dict[str, Found]:

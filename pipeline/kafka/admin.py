@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, Self
 
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.protocol.api_key import ApiKey
 from msgspec.structs import replace
 
 from pipeline import limits
@@ -18,17 +17,6 @@ from .client import COMMON, Cluster, by_remedy, new_admin, patiently
 from .reasons import explained
 
 CONNECT_MS = 10_000
-
-OLDEST = "3.0"
-
-#: API, its version, and since when: offsets in a transaction on behalf of a member (KIP-447),
-#: topics with ids (KIP-516), and a look at what a lost transaction left open (KIP-664).
-_NEEDED = {
-    ApiKey.TxnOffsetCommit: (3, "2.5"),
-    ApiKey.Metadata: (10, "2.8"),
-    ApiKey.DescribeProducers: (0, "2.8"),
-    ApiKey.DescribeTransactions: (0, "3.0"),
-}
 
 
 class KafkaTopics:
@@ -86,13 +74,6 @@ class KafkaTopics:
             if found.offset >= 0
         }
 
-    def require_version(self) -> None:
-        """`Fatal` if one of the brokers lacks what a worker asks of it."""
-        with by_remedy("asking for the brokers' versions"):
-            for broker in self._admin.describe_cluster()["brokers"]:
-                told = self._admin.get_broker_version_data(broker["broker_id"]).api_versions
-                _require(f"{broker['host']}:{broker['port']}", told)
-
     def check(self, specs: Iterable[TopicSpec]) -> list[Difference]:
         """Exactly what differs from ``specs``; empty when nothing does."""
         wanted = tuple(specs)
@@ -123,16 +104,6 @@ class KafkaTopics:
         for spec in missing:
             told(f"created {spec.name} ({spec.partitions} partitions)")
         return [spec.name for spec in missing]
-
-
-def _require(broker: str, told: Mapping[int, tuple[int, int]]) -> None:
-    for api, (lowest, since) in _NEEDED.items():
-        if told.get(api.value, (0, -1))[1] < lowest:
-            raise Fatal(
-                f"the broker at {broker} is too old: it has no {api.name} of version {lowest}, "
-                f"which came with Apache Kafka {since}",
-                f"a worker needs Apache Kafka {OLDEST} or newer",
-            )
 
 
 def described(admin: Any, names: Iterable[str]) -> dict[str, Found]:

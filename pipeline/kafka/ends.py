@@ -43,7 +43,6 @@ def kafka_ends(
             "an --instance has at most 249 letters, digits, dots, hyphens and underscores",
         )
     with KafkaTopics(cluster) as topics:
-        topics.require_version()
         found = topics.describe(names.of(role) for role in ROLES)
         committed = topics.committed(names.application)
     began = identity.of(names, found)

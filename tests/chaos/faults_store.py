@@ -16,6 +16,7 @@ from .rounds import INSTANCES, Fault, Round
 
 VICTIM = INSTANCES[0]
 TINY_MB = 64
+UNNOTICED_S = 15.0
 FULL_S = 30.0
 WORDS = ("disk", "space", "room")  #: one of them is said by a worker that has none
 
@@ -46,7 +47,9 @@ def _fill_up(round_: Round) -> None:
     def stopped() -> bool:
         return round_.exit_of(VICTIM, since=since) is not None
 
-    round_.until("a worker without room on its disk stops", stopped, FULL_S)
+    if not round_.crew.until(stopped, UNNOTICED_S):  # nothing was written out so far
+        worker.send(signal.SIGKILL)
+        round_.until("a worker without room on its disk stops", stopped, FULL_S)
     left = round_.exit_of(VICTIM, since=since)
     if left is None or not any(word in left.words.lower() for word in WORDS):
         raise Trouble(f"a worker without room stopped without saying so: {left}")

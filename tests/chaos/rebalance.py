@@ -34,7 +34,7 @@ from .stage import PARTITIONS, Stage, say, stage
 AIM_S = 0.25
 SETTLED_S = 4.0  #: after a worker came or went everything has moved
 REST_S = 10.0
-READY_S = 40.0
+READY_S = 60.0
 COLUMNS = ("", "gaps", "p50 ms", "p99 ms", "max ms")
 
 

@@ -26,7 +26,7 @@ from .stage import PARTITIONS, Stage
 
 RATE = 300.0  #: lines a second, over all partitions
 REST_S = 2.0  #: is fed after the fault is over
-READY_S = 40.0
+READY_S = 60.0
 INSTANCES = ("w1", "w2")
 EVERYWHERE = frozenset(range(PARTITIONS))
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 import msgspec
+from msgspec.structs import replace
 
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
@@ -36,17 +37,22 @@ def register(commands: Commands) -> None:
         about=(
             "Any number of workers on any number of machines share the partitions. Each needs an\n"
             "--instance of its own, the same one after a restart. Ctrl-C and SIGTERM end it after\n"
-            "the batch in hand; a second one ends it at once, which loses nothing either."
+            "the batch in hand; a second one ends it at once, which loses nothing either.\n\n"
+            "--strict parks a session at its first fault or gap: it is put aside, in order, until\n"
+            "`foldstream deadletter replay` folds it on; all others go on. Every worker and\n"
+            "`foldstream verify` must be given the same patterns."
         ),
         example=(
             "foldstream run --bootstrap broker:9092\n"
             "foldstream run --bootstrap broker:9092 --instance $(hostname)-1 --once\n"
-            "foldstream run --listen 0.0.0.0:9464 --log-format json --log-level info"
+            "foldstream run --listen 0.0.0.0:9464 --log-format json --log-level info\n"
+            "foldstream run --strict 'prod-*'"
         ),
     )
     arguments.topics(parser)
     parser.add_argument("--instance", help="this worker's lasting name (host name and -0)")
     switch(parser, "--once", "end when everything there is has been folded")
+    arguments.strict_sessions(parser, "park every session at its first fault")
     number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
     parser.add_argument(
         "--state-dir",
@@ -69,6 +75,8 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     """Until it is told to stop, or with ``--once`` until all is folded."""
     stop = threading.Event()
     worker = worker_settings(settings, settings.bootstrap, stop, stop_at_end=settings.once)
+    folder = state_folder(settings.state_dir, worker.application, worker.instance, os.environ)
+    worker = replace(worker, state_dir=folder)
     with observed(settings, terminal) as observer:
         running = build(worker, observer)
         terminal.log(settings, worker=worker.instance)  # what fails to connect says so itself
@@ -100,15 +108,14 @@ def worker_settings(
     settings: Config, broker: str | MemoryBroker, stop: threading.Event, *, stop_at_end: bool
 ) -> WorkerSettings:
     """The worker of this host: unless told otherwise, its first one."""
-    instance = settings.instance or f"{socket.gethostname()}-0"
     return WorkerSettings(
         broker=broker,
-        instance=instance,
+        instance=settings.instance or f"{socket.gethostname()}-0",
         prefix=settings.prefix,
         application=settings.application,
         client_options=settings.client_options,
         max_row_bytes=settings.max_row_bytes,
-        state_dir=state_folder(settings.state_dir, settings.application, instance, os.environ),
+        strict=settings.strict_sessions,
         resident_bytes=settings.resident_bytes,
         stop=stop,
         stop_at_end=stop_at_end,

@@ -26,7 +26,7 @@ from pipeline.ports import Segment
 from . import identity as identities
 from .folder import Lock
 from .identity import FORMAT, Identity, Meta, Unusable
-from .rocks import Damaged, Memory, batch, by_remedy, from_os, open_database
+from .rocks import WRITE_BUFFER, Damaged, Memory, batch, by_remedy, from_os, open_database
 
 log = logging.getLogger(__name__)
 
@@ -47,17 +47,22 @@ class _Part(Struct):
 class LocalStore:
     """The store of one worker below ``folder``, which is locked until `close`.
 
-    ``now``: epoch seconds. All methods but the first may raise `StoreFull`, `StoreBroken` (both
-    `Fatal`) and, but for `open`, `wipe` and `close`, `StoreDamaged`."""
+    ``now``: epoch seconds; ``write_buffer``: bytes of one partition that a kill may cost. All
+    methods but `close` may raise `StoreFull` and `StoreBroken` (both `Fatal`), and `write` and
+    `segments` also `StoreDamaged`."""
 
     def __init__(
-        self, folder: Path, identity: Identity, now: Callable[[], float] = time.time
+        self,
+        folder: Path,
+        identity: Identity,
+        now: Callable[[], float] = time.time,
+        write_buffer: int = WRITE_BUFFER,
     ) -> None:
         self._folder = folder
         self._identity = identity
         self._now = now
         self._lock = Lock(folder)
-        self._memory = Memory()
+        self._memory = Memory(write_buffer)
         self._parts: dict[int, _Part] = {}
 
     def open(self, partition: int) -> int | None:
@@ -104,16 +109,7 @@ class LocalStore:
         with _in_use(partition, part):
             if not part.database.key_may_exist(start):  # most are not: sessions that begin
                 return None
-            found: dict[str, bytes] = {}
-            rows = part.database.iter()
-            rows.seek(start)
-            while rows.valid():
-                key: bytes = rows.key()
-                if not key.startswith(start):
-                    break
-                found[key[len(start) :].decode()] = rows.value()
-                rows.next()
-            rows.status()  # raises what ended it, else damage would look like absence
+            found = dict(_rows(part.database, start))
         return found or None
 
     def sessions(self, partition: int) -> int:
@@ -203,6 +199,22 @@ def _key(session: str, segment: str) -> bytes:
     """No session's keys begin with those of another, whatever the names."""
     name = session.encode()
     return len(name).to_bytes(2) + name + segment.encode()
+
+
+def _rows(database: Any, start: bytes) -> Iterator[tuple[str, bytes]]:
+    """Segment and value of the keys that begin so."""
+    rows = database.iter()
+    try:
+        rows.seek(start)
+        while rows.valid():
+            key: bytes = rows.key()
+            if not key.startswith(start):
+                return
+            yield key[len(start) :].decode(), rows.value()
+            rows.next()
+        rows.status()  # raises what ended it, else damage would look like absence
+    finally:
+        del rows  # an error's traceback would keep it, and it would keep the database open
 
 
 def _present(database: Any, heads: Collection[bytes]) -> int:

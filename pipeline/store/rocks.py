@@ -52,9 +52,10 @@ class Damaged(Exception):  # noqa: N818 - named by what it says of the files
 
 
 class Memory:
-    """What the databases of one worker share."""
+    """What the databases of one worker share; ``write_buffer`` is of each of them."""
 
-    def __init__(self) -> None:
+    def __init__(self, write_buffer: int = WRITE_BUFFER) -> None:
+        self.write_buffer = write_buffer
         self.cache = Cache(BLOCK_CACHE)
         self.buffers = WriteBufferManager(WRITE_BUFFERS, allow_stall=False)
 
@@ -64,7 +65,7 @@ def open_database(path: Path, memory: Memory) -> Rdict:
     with by_remedy(path):
         database = Rdict(str(path), _options(memory))
         unlogged = WriteOptions()
-        unlogged.disable_wal(True)
+        unlogged.disable_wal = True  # type: ignore[method-assign,assignment] # typed as a method
         database.set_write_options(unlogged)
         return database
 
@@ -83,7 +84,7 @@ def _options(memory: Memory) -> Options:
     options = Options(raw_mode=True)
     options.create_if_missing(True)
     options.set_block_based_table_factory(blocks)
-    options.set_write_buffer_size(WRITE_BUFFER)
+    options.set_write_buffer_size(memory.write_buffer)
     options.set_write_buffer_manager(memory.buffers)
     options.set_max_write_buffer_number(3)
     options.set_max_background_jobs(2)
@@ -115,7 +116,7 @@ def translated(path: Path, text: str) -> Exception:
     if "No space left" in text or "Disk quota exceeded" in text:
         return _full(path)
     # What is said to be corrupt because it could not be opened is not: EMFILE, EACCES, EIO.
-    environment = ("Too many open files", "Permission denied", "Input/output error", "lock")
+    environment = ("Too many open files", "Permission denied", "Input/output error", "/LOCK")
     if not any(word in text for word in environment) and text.startswith(_OF_FILES):
         return Damaged(text)
     return _broken(path, text)

@@ -24,12 +24,16 @@ Clock = Callable[[], float]
 
 class Options(Struct, frozen=True):
     """``size`` scales the input (1: as the aims are meant); ``logs``: a folder of session logs to
-    measure instead of simulated ones; ``bootstrap``: a broker to use instead of a local one."""
+    measure instead of simulated ones; ``bootstrap``: a broker to use instead of a local one, or
+    ``brokers`` local ones; ``rate`` (events/s) and ``seconds`` of a steady load."""
 
     rounds: int = 7
     size: float = 1.0
     logs: Path | None = None
     bootstrap: str | None = None
+    brokers: int = 1
+    rate: int = 1_000
+    seconds: float = 60.0
 
     def scaled(self, count: int) -> int:
         return max(1, int(count * self.size))

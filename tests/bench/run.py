@@ -21,9 +21,11 @@ BENCHES = {
     "pipeline": "in-memory pipeline, bytes to Avro bytes, against decode + fold",
     "kafka": "a worker on Kafka against a bare transactional loop",
     "verify": "verify of a million events on Kafka against the fold alone; its memory; damage",
+    "latency": "event sent to outputs visible, at a steady rate, and where the time goes",
     "length": "cost of an event by the length of its session",
     "state": "bytes kept of a settled session",
     "encoding": "Avro writers against fastavro",
+    "restore": "a worker takes over 1 000 000 sessions from Kafka, cold and with its local store",
 }
 
 
@@ -78,12 +80,18 @@ def _options(arguments: list[str] | None) -> tuple[Options, list[str], bool]:
     parser.add_argument("--size", type=float, default=1.0, help="of the input, 1 as the aims mean")
     parser.add_argument("--logs", type=Path, help="a folder of *.jsonl logs instead of simulated")
     parser.add_argument("--bootstrap", help="HOST:PORT of a Kafka broker instead of a local one")
+    parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="local ones (1)")
+    parser.add_argument("--rate", type=int, default=1_000, help="events/s of latency (1000)")
+    parser.add_argument("--seconds", type=float, default=60.0, help="of latency (60)")
     parser.add_argument("--json", action="store_true", help="one JSON document")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.bench if name not in BENCHES]
     if unknown:
         parser.error(f"no bench is named {', '.join(unknown)}; there are: {', '.join(BENCHES)}")
-    options = Options(given.rounds, given.size, given.logs, given.bootstrap)
+    options = Options(
+        *(given.rounds, given.size, given.logs, given.bootstrap),
+        *(given.brokers, given.rate, given.seconds),
+    )
     return options, given.bench or list(BENCHES), given.json
 
 

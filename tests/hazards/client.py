@@ -69,7 +69,7 @@ def member(bootstrap: str, name: str, **more: Any) -> Iterator[KafkaConsumer]:
 
 def joined(consumer: KafkaConsumer, partitions: int) -> Any:
     """Poll until the member has that many partitions; its place in the group right then."""
-    until = time.monotonic() + 20
+    until = time.monotonic() + 60
     while True:
         consumer.poll(timeout_ms=100)
         if len(consumer.assignment()) == partitions:

@@ -8,7 +8,6 @@ from . import limits
 from .errors import Fatal, Fenced, Retriable
 from .ports import Clock
 
-
 OWN_INSTANCE = "give each worker its own --instance"
 
 

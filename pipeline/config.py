@@ -23,6 +23,7 @@ from msgspec import Meta, Struct
 
 from . import limits
 from .errors import PipelineError
+from .patterns import ALL
 
 ENVIRONMENT = "FOLDSTREAM_"
 CLIENT = "CLIENT_OPTION_"
@@ -38,6 +39,7 @@ Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
 Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535)]
 ClientOption: TypeAlias = bool | int | float | str
+Patterns: TypeAlias = bool | tuple[str, ...]  #: all or none; as one text with commas between them
 
 
 class ConfigError(PipelineError):
@@ -68,7 +70,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     max_line_bytes: Count = limits.MAX_LINE_BYTES
     follow: bool = False
     # fold, pages
-    strict: bool = False
+    strict: Patterns = False  # also run, up, verify
     from_seq: Seq | None = None
     to_seq: Seq | None = None
     max_messages: Count = 50
@@ -92,9 +94,17 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     faults: str = ""
     # deadletter
     limit: Count | None = None
+    reason: str | None = None
     # verify
     session: str | None = None
     rounds: Count = 20
+
+    @property
+    def strict_sessions(self) -> tuple[str, ...]:
+        """Patterns of the sessions that are folded strictly."""
+        if isinstance(self.strict, bool):
+            return (ALL,) if self.strict else ()
+        return tuple(pattern for pattern in self.strict if pattern)
 
     @property
     def application(self) -> str:
@@ -255,6 +265,8 @@ def _checked(name: str, value: Any, where: str, *, strict: bool) -> Any:
     try:
         return msgspec.convert(value, fields[name], strict=strict)
     except msgspec.ValidationError as error:
+        if fields[name] == Patterns and isinstance(value, str):
+            return tuple(pattern.strip() for pattern in value.split(","))
         raise ConfigError(f"{where}: {error}") from None
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from pipeline import config
+from pipeline.patterns import ALL
 
 from .terminal import Terminal
 
@@ -107,6 +108,18 @@ def topics(parser: argparse.ArgumentParser) -> None:
         type=_client_option,
         metavar="KEY=VALUE",
         help="passed to the Kafka client, e.g. security_protocol=SASL_SSL (repeatable)",
+    )
+
+
+def strict_sessions(parser: argparse.ArgumentParser, text: str) -> None:
+    """``--strict [PATTERN]``: all sessions, or those that match."""
+    parser.add_argument(
+        "--strict",
+        nargs="?",
+        const=ALL,
+        action="append",
+        metavar="PATTERN",
+        help=f"{text}, or those whose id matches, e.g. 'prod-*' (repeatable)",
     )
 
 

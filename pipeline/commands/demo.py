@@ -17,7 +17,7 @@ from pipeline.surfaces import SurfaceView
 from pipeline.topics import Names
 
 from . import simulating
-from .letters import letter_line
+from .letter_pages import letter_line
 from .terminal import Terminal
 
 SHOWN_LETTERS = 5

@@ -11,6 +11,7 @@ import msgspec
 from operators.history import LogIndex, Page, events_pages
 from pipeline.config import Config
 from pipeline.documents import Document, fold_log
+from pipeline.patterns import ALL
 from pipeline.plain import visible_line
 from pipeline.reading import Window
 
@@ -66,10 +67,11 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say("foldstream fold: standard input can be read once: give - once")
         return USAGE
     window = Window(settings.from_seq, settings.to_seq)
+    strict = ALL in settings.strict_sessions
     refused = unreadable = 0
     gc.disable()  # what a fold makes lives until it is printed: nothing to collect in between
     for path in args.paths:
-        folding = fold_log(paths.log_file(path), window, strict=settings.strict)
+        folding = fold_log(paths.log_file(path), window, strict=strict)
         document, trouble = folding.document(str(path)), folding.trouble
         refused += bool(document.faults)
         unreadable += trouble is not None
@@ -83,7 +85,7 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
             terminal.say(f"foldstream fold: {paths.trouble(path, trouble)}")
         del folding, document
         gc.collect()
-    strictly_refused = settings.strict and refused
+    strictly_refused = strict and refused
     return REFUSED if strictly_refused or unreadable == len(args.paths) else DONE
 
 

@@ -54,6 +54,7 @@ def register(commands: Commands) -> None:
     switch(parser, "--demo", "send simulated sessions, and show what comes of them")
     switch(parser, "--once", "end when everything is folded and verified")
     parser.add_argument("--dir", metavar="D", help="keep the local Kafka's data in this folder")
+    arguments.strict_sessions(parser, "park every session at its first fault")
     number(parser, "--sessions", "simulated ones of the demo (200)")
     number(parser, "--events-per-session", "about so many each (120)")
     number(parser, "--seed", "of the first one (0)")

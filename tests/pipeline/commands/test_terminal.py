@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from pipeline.commands import terminal as module
 from pipeline.commands.checking import sentence
-from pipeline.commands.letters import letter_line
+from pipeline.commands.letter_pages import letter_line
 from pipeline.commands.terminal import PLAIN_EVERY_S, Terminal
 from pipeline.deadletter import Listed
 from pipeline.ports import InRecord
@@ -100,5 +100,5 @@ def test_a_dead_letter_is_one_plain_line() -> None:
     letter = DeadLetter("not-json", "bad\nthing", "e", 1, 5, 0, "s\u202e", None, b"s", b"{")
     record = InRecord("d", 0, 3, 0, None, None)
     line = letter_line(Listed(record, letter))
-    assert line.split() == ["not-json", "e[1]@5", "s<U+202E>", "seq", "-", "bad␊thing"]
-    assert letter_line(Listed(record, None)) == "d[0]@3: not a dead letter of ours"
+    assert line.split() == ["not-json", "e/1/5", "s<U+202E>", "seq", "-", "bad␊thing"]
+    assert letter_line(Listed(record, None)) == "d/0/3: not a dead letter of ours"

@@ -127,6 +127,8 @@ def require_states(ends: Outside, states: States, partition: int, committed: int
     overview, state = (ends.names.of(role) for role in ("overview", "state"))
     sessions = states.sessions(partition)
     if not sessions and any_record(ends.reader, overview, partition):
+        if any_record(ends.reader, state, partition):  # written since: the partition is another's
+            raise Retriable(f"partition {partition} was folded on by another worker meanwhile")
         raise Fatal(
             f"partition {partition} is folded up to offset {committed or 0}, yet the states of its "
             f"sessions are gone from {state}",

@@ -26,8 +26,11 @@ PLACE = "place"  #: the attribute of a log record that holds its coordinates
 
 Format: TypeAlias = Literal["text", "json"]
 
-#: What is exchanged to authenticate: no password stands in it, yet one may be guessed from it.
+#: What is exchanged to authenticate: where no password stands in it, one may be guessed from it.
 _EXCHANGED = re.compile(r"""(auth_bytes=)b?(['"]).*?\2(?=[,)])""")
+
+#: All that goes over the wire, as the client shows it with ``debug``: credentials and records.
+_WIRE = ("%s Send: %r", "%s Recv: %r")
 
 
 def at(
@@ -56,7 +59,12 @@ class Redaction:
     """Takes secrets out of text, in the forms in which a client prints them."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
-        forms = {form for secret in secrets if secret for form in (secret, repr(secret)[1:-1])}
+        forms = {
+            form
+            for secret in secrets
+            if secret
+            for form in (secret, repr(secret)[1:-1], repr(secret.encode())[2:-1])
+        }
         longest_first = sorted(forms, key=len, reverse=True)
         self._secret = re.compile("|".join(map(re.escape, longest_first))) if forms else None
 
@@ -122,7 +130,8 @@ class ClientLog(logging.Filter):
     each reconnect a warning, and meets both whenever a broker restarts.
 
     Its errors come at ``errors``, its warnings as news, its news with ``debug``; the same line at
-    most every half a minute, with the number left out; tracebacks with ``debug`` only."""
+    most every half a minute, with the number left out; tracebacks with ``debug`` only; never what
+    goes over the wire."""
 
     def __init__(self, threshold: int, errors: int) -> None:
         super().__init__()
@@ -134,7 +143,7 @@ class ClientLog(logging.Filter):
         if record.name != CLIENT and not record.name.startswith(f"{CLIENT}."):
             return True
         level = self._level(record.levelno)
-        if level < self._threshold:
+        if level < self._threshold or record.msg in _WIRE:
             return False
         if self._threshold > logging.DEBUG:
             record.exc_info = record.exc_text = None

@@ -104,16 +104,18 @@ def test_a_message_cannot_forge_a_line(log: Log, form: Any) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_a_secret_is_never_written(log: Log, form: Any) -> None:
-    logs.setup("debug", form, redact=Redaction([SECRET, "", "longer-than-hunter"]))
+    logs.setup("debug", form, redact=Redaction([SECRET, "", "longer-than-hunter", "geheimnüß"]))
     client = logging.getLogger("kafka.net.connection")
     client.debug("Request: %s", {"sasl_plain_password": SECRET})
     client.error("the password is %s!", SECRET)
     client.debug("auth_bytes=b'\\x00me\\x00it', correlation_id=3")
     client.debug("SaslAuthenticateRequest(version=2, auth_bytes=b'n,,n=me,r=abc\"def')")
+    client.debug("%s Send: %r", "node", bytearray(b"\\0\\0the record and the proof"))
+    client.debug("%s", "geheimnüß".encode())
     client.error("longer-than-hunter", exc_info=raised(ValueError(SECRET)))
     written = "\n".join(log.lines)
-    assert written.count(logs.MASK) == 6
-    for told in ("hunter", "x00me", "n=me"):
+    assert written.count(logs.MASK) == 7
+    for told in ("hunter", "x00me", "n=me", "the proof", "geheimn"):
         assert told not in written
     assert "correlation_id=3" in written
 

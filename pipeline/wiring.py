@@ -24,13 +24,14 @@ from reactivex.subject import Subject
 from operators.rx import Batch, map_parts
 
 from . import limits
-from .batch import Advanced, BatchResult, ReadRecord, advance, read, render
+from .batch import Advanced, BatchResult, ReadRecord, advance, never, read, render
 from .commit import Folded
 from .errors import Fatal, PipelineError, StoreDamaged
 from .loop import Ends, Policy, Worker
 from .memory import MemoryBroker
 from .memory_ends import MemoryReader, MemorySink, MemorySource, found_topics
 from .observe import Observer
+from .patterns import matcher
 from .ports import InRecord, Polled, StateStore
 from .state import States
 from .store import LocalStore, MemoryStore
@@ -92,10 +93,15 @@ def build(settings: WorkerSettings, observer: Observer | None = None) -> Running
     states = States(_store(settings), settings.resident_bytes)
     policy = Policy(settings.stop, at_end=settings.stop_at_end, skip_expired=settings.skip_expired)
     worker = Worker(ends, states, policy, observer=observer, step=settings.step)
-    return wire(worker, states, settings.max_row_bytes)
+    return wire(worker, states, settings.max_row_bytes, matcher(settings.strict))
 
 
-def wire(worker: Worker, states: States, max_row_bytes: int = limits.MAX_ROW_BYTES) -> Running:
+def wire(
+    worker: Worker,
+    states: States,
+    max_row_bytes: int = limits.MAX_ROW_BYTES,
+    strict: Callable[[str], bool] = never,
+) -> Running:
     """The graph around a worker."""
     polls: Subject[Polled] = Subject()
     committed: Subject[Folded] = Subject()
@@ -108,7 +114,7 @@ def wire(worker: Worker, states: States, max_row_bytes: int = limits.MAX_ROW_BYT
     connected = SerialDisposable()
 
     def connect() -> None:
-        folded = graph(polls, states, max_row_bytes)
+        folded = graph(polls, states, max_row_bytes, strict)
         connected.disposable = folded.subscribe(on_next=deliver, on_error=_broken)
 
     def offer(polled: Polled) -> None:
@@ -123,11 +129,16 @@ def wire(worker: Worker, states: States, max_row_bytes: int = limits.MAX_ROW_BYT
     return Running(lambda: worker.run(offer), committed, totals)
 
 
-def graph(polls: Observable[Polled], states: States, max_row_bytes: int) -> Observable[Folded]:
+def graph(
+    polls: Observable[Polled],
+    states: States,
+    max_row_bytes: int,
+    strict: Callable[[str], bool] = never,
+) -> Observable[Folded]:
     """From polled records to a batch that is ready to deliver; ``states`` is only read."""
 
     def fold(partition: int, lines: list[ReadRecord]) -> Advanced:
-        return advance(lines, states.of(partition), limits.BATCH_WEIGHT)
+        return advance(lines, states.of(partition), limits.BATCH_WEIGHT, strict)
 
     def write(_: int, folded: Advanced) -> BatchResult:
         return render(folded, max_row_bytes)

@@ -24,6 +24,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field, structs
 
 from . import limits
+from .batch import never
 from .errors import Fatal
 from .ports import Reader
 from .proof.letters import Judged, Letters
@@ -87,12 +88,13 @@ def verify(
     max_row_bytes: int = limits.MAX_ROW_BYTES,
     told: Told = lambda *_: None,
     *,
+    strict: Callable[[str], bool] = never,
     session: str | None = None,
     rounds: int = ROUNDS,
     pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
 ) -> Verdict:
-    """Compare everything, or what concerns ``session``. Workers may go on meanwhile. `Fatal` when a
-    topic is missing, or the temporary file cannot be written."""
+    """Compare everything, or what concerns ``session``. Workers may go on meanwhile. ``strict`` as
+    they were given. `Fatal` when a topic is missing, or the temporary file cannot be written."""
     for role in ("events", "surface", "transcript", "overview", "deadletter"):
         if reader.partitions(names.of(role)) == 0:
             raise Fatal(f"topic {names.of(role)} is missing", "run `foldstream topics create`")
@@ -100,6 +102,7 @@ def verify(
         reader=reader,
         names=names,
         max_row_bytes=max_row_bytes,
+        strict=strict,
         session=None if session is None else session.encode("utf-8", "surrogatepass"),
         rounds=rounds,
         pause=pause,

@@ -9,6 +9,7 @@ from msgspec import structs
 
 from pipeline import limits, topics
 from pipeline.config import Config
+from pipeline.patterns import matcher
 from pipeline.plain import visible_line
 from pipeline.ports import Reader
 from pipeline.topics import Names
@@ -64,6 +65,7 @@ def register(commands: Commands) -> None:
     arguments.topics(parser)
     parser.add_argument("--session", metavar="ID", help="prove this session alone")
     number(parser, "--max-row-bytes", "as the workers were given (8 MiB)")
+    arguments.strict_sessions(parser, "sessions that park at their first fault, as for the workers")
     number(parser, "--rounds", f"looks at sessions that are being written ({ROUNDS})")
     json_output(parser, "the verdict")
 
@@ -133,6 +135,7 @@ def judged(reader: Reader, names: Names, settings: Config, terminal: Terminal) -
             told,
             session=settings.session,
             rounds=settings.rounds,
+            strict=matcher(settings.strict_sessions),
         )
 
 

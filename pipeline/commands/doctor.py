@@ -53,10 +53,10 @@ def register(commands: Commands) -> None:
     json_output(parser, "each finding")
 
 
-def diagnose(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
+def diagnose(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     """Each finding as it is made, then how many there were."""
     counts = {"ok": 0, "warn": 0, "fail": 0}
-    for finding in _findings(settings, args.state_dir):
+    for finding in _findings(settings):
         counts[finding.level] += 1
         if settings.json:
             terminal.data(msgspec.json.encode(finding))
@@ -66,7 +66,7 @@ def diagnose(settings: Config, args: argparse.Namespace, terminal: Terminal) -> 
     return FAILED if counts["fail"] else DONE
 
 
-def _findings(settings: Config, state_dir: str | None) -> Iterator[Finding]:
+def _findings(settings: Config) -> Iterator[Finding]:
     yield from machine.client({name: _version(name) for name in LIBRARIES}, sys.version_info[:3])
     from pipeline.kafka.doctor import KafkaProbe  # noqa: PLC0415 - the client may be what is amiss
 
@@ -79,16 +79,16 @@ def _findings(settings: Config, state_dir: str | None) -> Iterator[Finding]:
         names = brokers.names(settings)
         about = Surroundings(names, settings.bootstrap, _now_ms, lambda: time.sleep(PAUSE_S))
         yield from examine(probe, about)
-        yield from _store(settings, state_dir, probe)
+        yield from _store(settings, probe)
 
 
-def _store(settings: Config, state_dir: str | None, probe: object) -> Iterator[Finding]:
+def _store(settings: Config, probe: object) -> Iterator[Finding]:
     from pipeline.doctor.stores import look  # noqa: PLC0415 - only where there is a store
     from pipeline.kafka.doctor import KafkaProbe  # noqa: PLC0415 - as above
 
     assert isinstance(probe, KafkaProbe)
     instance = settings.instance or f"{socket.gethostname()}-0"
-    folder = state_folder(state_dir, settings.application, instance, os.environ)
+    folder = state_folder(settings.state_dir, settings.application, instance, os.environ)
     names = brokers.names(settings)
 
     def held(path: Path) -> Iterator[Finding]:

@@ -12,8 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from pipeline.batch import advance, read, render
-from pipeline.limits import BATCH_WEIGHT
+from pipeline.batch import read
 from pipeline.ports import Headers, InRecord, OutRecord
 from pipeline.state import States
 from schemas.codec import decode_change
@@ -95,14 +94,9 @@ class _Location:
         self._take(batch, states)
 
     def _take(self, batch: list[InRecord], states: States) -> None:
-        lines = read(batch)
-        while lines:
-            folded = advance(lines, states.of(self._partition), BATCH_WEIGHT)
-            result = render(folded, self._scope.max_row_bytes)
-            states.merge(self._partition, result.states, result.segments, 0)
+        for result in self._scope.fold(read(batch), states, self._partition):
             for record in result.outputs:
                 self._keep(record)
-            lines = lines[folded.taken :]
 
     def _keep(self, record: OutRecord) -> None:
         key = record.key or b""

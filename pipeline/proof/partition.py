@@ -37,11 +37,13 @@ QUIET = 2  #: rounds without an event after which a difference counts
 
 class Scope(Struct, frozen=True, kw_only=True):
     """What is proven and how. ``session``: that one alone. ``rounds``: most further cuts for
-    sessions that are being written; ``pause`` waits between two of them."""
+    sessions that are being written; ``pause`` waits between two of them. ``strict``: whether a
+    session parks at its first fault, as the workers were told."""
 
     reader: Reader
     names: Names
     max_row_bytes: int
+    strict: Callable[[str], bool]
     session: bytes | None
     rounds: int
     pause: Callable[[], None]
@@ -59,6 +61,18 @@ class Scope(Struct, frozen=True, kw_only=True):
                 yield record
         if seen > start:
             self.told(topic, stop - start, stop - start)
+
+    def fold(
+        self, lines: list[ReadRecord], states: States, partition: int
+    ) -> Iterator[BatchResult]:
+        """The lines folded onto ``states``, as a worker folds them."""
+        while lines:
+            known = states.of(partition)
+            folded = advance(lines, known, limits.BATCH_WEIGHT, self.strict)
+            result = render(folded, self.max_row_bytes)
+            states.merge(partition, result.states, result.segments, 0)
+            yield result
+            lines = lines[folded.taken :]
 
 
 class Found(Struct):
@@ -171,12 +185,8 @@ class PartitionProof:
             chain = self._scratch.chain(record.key or b"")
             chain.events_count += 1
             chain.events = chained(chain.events, of(record))
-        while lines:
-            folded = advance(lines, self._states.of(self._partition), limits.BATCH_WEIGHT)
-            result = render(folded, self._scope.max_row_bytes)
-            self._states.merge(self._partition, result.states, result.segments, 0)
+        for result in self._scope.fold(lines, self._states, self._partition):
             self._gather(result)
-            lines = lines[folded.taken :]
 
     def _gather(self, result: BatchResult) -> None:
         scratch = self._scratch

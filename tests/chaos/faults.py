@@ -19,6 +19,7 @@ WITHIN_S = 10.0  #: a fault at a line is made; a batch comes every few hundred m
 SESSION_S = 10.0  #: `limits.SESSION_TIMEOUT_MS`
 POLL_INTERVAL_MS = 12_000
 TWIN_S = 45.0
+JOINED_S = 5.0
 
 
 # --- workers --------------------------------------------------------------------------------------
@@ -63,17 +64,29 @@ def _come_and_go(round_: Round) -> None:
     crew = round_.crew
     extra = [crew.start("w3"), crew.start("w4")]
     for _ in range(6):
-        round_.sleep(1.5, 3.0)
+        round_.sleep(1.0, 2.5)
         worker = round_.random.choice(extra)
         if worker.pid is None:
             crew.again(worker)
-            continue
-        round_.strike(round_.held(worker))
-        crew.retire(worker, round_.random.choice([signal.SIGTERM, signal.SIGKILL]))
+        elif worker.wanted:
+            _leave(round_, worker, round_.random.choice([signal.SIGTERM, signal.SIGKILL]))
     for worker in extra:
-        if worker.pid is not None:
-            round_.strike(round_.held(worker))
-            crew.retire(worker)
+        if worker.wanted:
+            _leave(round_, worker, signal.SIGTERM)
+
+
+def _leave(round_: Round, worker: Worker, number: signal.Signals) -> None:
+    """Once it was given something, if that takes no longer than it should."""
+
+    def has_some() -> bool:
+        return any(
+            one.entry.assigned and (one.instance, one.run) == (worker.label, worker.runs)
+            for one in round_.told
+        )
+
+    round_.crew.until(has_some, JOINED_S)
+    round_.strike()
+    round_.crew.retire(worker, number)
 
 
 def _twin(round_: Round) -> None:

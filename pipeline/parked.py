@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -87,11 +88,21 @@ class Situation(Struct, frozen=True):
         return order
 
 
-def find(reader: Reader, names: Names, session: str, told: Told = untold) -> Situation | None:
-    """None if the session has no dead letter. Progress is told, as topics are read whole."""
+@contextmanager
+def find(
+    reader: Reader, names: Names, session: str, told: Told = untold
+) -> Iterator[Situation | None]:
+    """None if the session has no dead letter. Progress is told, as topics are read whole. What
+    waits is kept, perhaps on disk, for as long as the block runs."""
+    with closing(Waiting()) as waiting:
+        yield _gathered(reader, names, session, waiting, told)
+
+
+def _gathered(
+    reader: Reader, names: Names, session: str, waiting: Waiting, told: Told
+) -> Situation | None:
     events = names.of("events")
     committed = reader.committed(names.application, events)
-    waiting = Waiting()
     partition = None
     for listed in letters_of(reader, names.of("deadletter"), session):
         if listed.letter is not None and listed.letter.topic == events:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -153,12 +153,16 @@ def show(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         session = args.which if listed is None else None
         if listed is not None and listed.letter is not None:
             session = listed.letter.session
-        with _watched(terminal) as told:
-            known = None if session is None else parked.find(reader, names, session, told)
-        if listed is None:
-            parked.require_state(known, args.which, names)
-            listed = _offender(reader, names, known)
-        standing = standing_of(reader, known)
+        with (
+            _watched(terminal) as told,
+            nullcontext()
+            if session is None
+            else parked.find(reader, names, session, told) as known,
+        ):
+            if listed is None:
+                parked.require_state(known, args.which, names)
+                listed = _offender(reader, names, known)
+            standing = standing_of(reader, known)
     if settings.json:
         letter = None if listed is None else listed.letter or listed.record
         terminal.data(msgspec.json.encode({"letter": letter, **standing}))
@@ -205,8 +209,8 @@ def send_again(settings: Config, args: argparse.Namespace, terminal: Terminal) -
     with (
         brokers.reader(settings, "deadletter", "events", "state") as reader,
         _watched(terminal) as told,
+        parked.find(reader, names, session, told) as known,
     ):
-        known = parked.find(reader, names, session, told)
         parked.require_state(known, session, names)
         assert known is not None
         with brokers.named(settings).line_sink() as sink:

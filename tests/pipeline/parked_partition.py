@@ -7,6 +7,7 @@ restored. `Partition.afresh` is what a proof does: all events, in one batch, ont
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 
 from operators.changes import SurfaceChange, TranscriptRow
 from operators.session import Session
@@ -89,7 +90,8 @@ class Partition:
         """What one round of a replay sends."""
         known = self.situation(session)
         assert known.state is not None
-        records = list(planned(known, decision, None, known.in_order()))  # type: ignore[arg-type]
+        with closing(known.waiting):
+            records = list(planned(known, decision, None, known.in_order()))  # type: ignore[arg-type]
         return records[: foresee(known.state, known.at, records).count]
 
     def offender(self, session: str) -> int | None:

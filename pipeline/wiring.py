@@ -195,11 +195,11 @@ def _store(settings: WorkerSettings) -> StateStore:
     if settings.state_dir is None or isinstance(settings.broker, MemoryBroker):
         return MemoryStore()
     from .kafka.client import Cluster  # noqa: PLC0415 - as below
-    from .kafka.identity import state_identity  # noqa: PLC0415
+    from .kafka.origin import state_origin  # noqa: PLC0415
 
     cluster = Cluster(settings.broker, settings.client_options)
-    identity = state_identity(cluster, settings.names)
-    return LocalStore(settings.state_dir, identity)
+    origin = state_origin(cluster, settings.names)
+    return LocalStore(settings.state_dir, origin)
 
 
 def _ends(settings: WorkerSettings) -> Ends:

@@ -2,13 +2,13 @@
 
 ``memory.py`` keeps them in the process; ``local.py`` on this machine's disk, with the offset of the
 state topic that they stand for, so that a restart reads only the difference. ``rocks.py`` is
-RocksDB as we set it, ``identity.py`` what a store was written for, ``folder.py`` where it lies and
+RocksDB as we set it, ``origin.py`` what a store was written for, ``folder.py`` where it lies and
 whose it is.
 """
 
 from .folder import state_folder
-from .identity import Identity
 from .local import LocalStore
 from .memory import MemoryStore
+from .origin import Origin
 
-__all__ = ["Identity", "LocalStore", "MemoryStore", "state_folder"]
+__all__ = ["LocalStore", "MemoryStore", "Origin", "state_folder"]

@@ -1,7 +1,7 @@
 """Cold sessions on this machine's disk, with the position they stand for (`ports.StateStore`).
 
 Each partition is a RocksDB database of its own, so that what befalls one wipes that one. Keys are
-the session's length and name and the segment's, values its bytes; one more record, `identity.Meta`,
+the session's length and name and the segment's, values its bytes; one more record, `origin.Meta`,
 holds the position and is written in the same batch. Whatever makes a store unusable is said in one
 line, and the partition is read from the topic again.
 """
@@ -23,9 +23,9 @@ from pipeline.errors import Fatal, StoreDamaged
 from pipeline.logs import at
 from pipeline.ports import Segment
 
-from . import identity as identities
+from . import origin as origins
 from .folder import Lock
-from .identity import FORMAT, Identity, Meta, Unusable
+from .origin import FORMAT, Meta, Origin, Unusable
 from .rocks import WRITE_BUFFER, Damaged, Memory, batch, by_remedy, from_os, open_database
 
 log = logging.getLogger(__name__)
@@ -54,12 +54,12 @@ class LocalStore:
     def __init__(
         self,
         folder: Path,
-        identity: Identity,
+        origin: Origin,
         now: Callable[[], float] = time.time,
         write_buffer: int = WRITE_BUFFER,
     ) -> None:
         self._folder = folder
-        self._identity = identity
+        self._origin = origin
         self._now = now
         self._lock = Lock(folder)
         self._memory = Memory(write_buffer)
@@ -70,7 +70,7 @@ class LocalStore:
         if part.meta is None:
             return None
         try:
-            meta = self._checked(part, identities.encode(part.meta), partition)
+            meta = self._checked(part, origins.encode(part.meta), partition)
         except Unusable as reason:  # this process held it for so long without a batch
             self._start_anew(partition, reason)
             return None
@@ -99,7 +99,7 @@ class LocalStore:
             sessions = (part.meta.sessions if part.meta else 0) + sum(heads.values()) - before
             seen = self._now() if current else part.since
             meta = self._meta(partition, position, sessions, seen)
-            changes.put(META, identities.encode(meta))
+            changes.put(META, origins.encode(meta))
             part.database.write(changes)
         part.meta = meta
 
@@ -169,18 +169,16 @@ class LocalStore:
     def _checked(self, part: _Part, raw: bytes | None, partition: int) -> Meta:
         """Usable now, and so for as long again: what is deleted from now on is still to be read."""
         part.since = self._now()
-        meta = replace(
-            identities.usable(raw, self._identity, partition, part.since), seen=part.since
-        )
+        meta = replace(origins.usable(raw, self._origin, partition, part.since), seen=part.since)
         changes = batch()
-        changes.put(META, identities.encode(meta))
+        changes.put(META, origins.encode(meta))
         with by_remedy(part.path):
             part.database.write(changes)
         part.meta = meta
         return meta
 
     def _meta(self, partition: int, position: int, sessions: int, seen: float) -> Meta:
-        of = self._identity
+        of = self._origin
         return Meta(
             *(FORMAT, of.cluster, of.topic, of.application, partition, position, sessions, seen)
         )

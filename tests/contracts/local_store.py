@@ -11,17 +11,17 @@ from functools import cache
 from pathlib import Path
 
 from pipeline.ports import Segment, StateStore
-from pipeline.store import Identity, LocalStore
+from pipeline.store import LocalStore, Origin
 
-IDENTITY = Identity("cluster-1", "topic-1", "foldstream", 86_400.0)
+ORIGIN = Origin("cluster-1", "topic-1", "foldstream", 86_400.0)
 SESSIONS = 300
 PER_BATCH = 40
 SMALL = 128 * 1024  #: bytes that are written out at once
 
 
-def local(folder: Path, identity: Identity = IDENTITY) -> LocalStore:
+def local(folder: Path, origin: Origin = ORIGIN) -> LocalStore:
     """With a small buffer, so that a few batches are written out."""
-    return LocalStore(folder, identity, write_buffer=SMALL)
+    return LocalStore(folder, origin, write_buffer=SMALL)
 
 
 @cache

@@ -21,7 +21,7 @@ from pipeline.store.folder import state_folder
 from pipeline.store.local import META
 from pipeline.store.rocks import Memory, StoreBroken, StoreFull, open_database
 from pipeline.store.rocks import batch as rocks_batch
-from tests.contracts.local_store import IDENTITY, batch, contents, held, local, writer
+from tests.contracts.local_store import ORIGIN, batch, contents, held, local, writer
 from tests.contracts.store_contract import StoreContract
 
 FEW = 6  #: batches; some 300 KB
@@ -196,7 +196,7 @@ def test_what_was_written_for_something_else_is_wiped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, changed: dict[str, str], reason: str
 ) -> None:
     filled(tmp_path)
-    store = local(tmp_path, replace(IDENTITY, **changed))
+    store = local(tmp_path, replace(ORIGIN, **changed))
     assert store.open(0) is None
     assert store.sessions(0) == 0
     assert reason in caplog.text
@@ -256,7 +256,7 @@ class At:
 
 
 def aged(folder: Path, clock: At) -> LocalStore:
-    return LocalStore(folder, IDENTITY, clock)
+    return LocalStore(folder, ORIGIN, clock)
 
 
 def test_what_is_older_than_deletions_are_kept_is_wiped(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from pipeline.errors import Fatal
-from pipeline.store import Identity
+from pipeline.store import Origin
 from pipeline.topics import Names
 
 from .client import COMMON, Cluster, by_remedy, new_admin
@@ -13,7 +13,7 @@ from .client import COMMON, Cluster, by_remedy, new_admin
 KEPT = "delete.retention.ms"
 
 
-def state_identity(cluster: Cluster, names: Names) -> Identity:
+def state_origin(cluster: Cluster, names: Names) -> Origin:
     """`Fatal` if there is no state topic."""
     name = names.of("state")
     with by_remedy(f"describing {name}"):
@@ -28,4 +28,4 @@ def state_identity(cluster: Cluster, names: Names) -> Identity:
         finally:
             admin.close()
     kept_s = int(settings[KEPT]["value"]) / 1000
-    return Identity(str(id_), str(topic["topic_id"]), names.application, kept_s)
+    return Origin(str(id_), str(topic["topic_id"]), names.application, kept_s)

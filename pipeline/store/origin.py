@@ -13,7 +13,7 @@ CLOCKS_DIFFER_S = 300.0
 """A store from further in the future means that a clock jumped, and that no age can be trusted."""
 
 
-class Identity(Struct, frozen=True):
+class Origin(Struct, frozen=True):
     """``cluster`` and ``topic`` are Kafka's ids, not names: a topic that was deleted and made again
     under its name has another one. ``tombstones_s``: the state topic's ``delete.retention.ms``;
     after that long a deletion may be gone from the topic itself."""
@@ -51,7 +51,7 @@ class Unusable(Exception):  # noqa: N818 - a reason rather than an error: the st
     """Why a store cannot be used."""
 
 
-def usable(raw: bytes | None, identity: Identity, partition: int, now: float) -> Meta:
+def usable(raw: bytes | None, origin: Origin, partition: int, now: float) -> Meta:
     """The record of a store, or `Unusable` with the reason."""
     if raw is None:
         raise Unusable("nothing was written out before its worker ended")
@@ -63,17 +63,17 @@ def usable(raw: bytes | None, identity: Identity, partition: int, now: float) ->
         meta = _decode(raw)
     except msgspec.MsgspecError as error:
         raise Unusable(f"its record of itself cannot be read: {error}") from error
-    if meta.cluster != identity.cluster:
-        raise Unusable(f"it is of another cluster ({meta.cluster}, not {identity.cluster})")
-    if meta.topic != identity.topic:
-        raise Unusable(f"the state topic was made anew (id {identity.topic}, was {meta.topic})")
-    if (meta.application, meta.partition) != (identity.application, partition):
+    if meta.cluster != origin.cluster:
+        raise Unusable(f"it is of another cluster ({meta.cluster}, not {origin.cluster})")
+    if meta.topic != origin.topic:
+        raise Unusable(f"the state topic was made anew (id {origin.topic}, was {meta.topic})")
+    if (meta.application, meta.partition) != (origin.application, partition):
         raise Unusable(f"it is of partition {meta.partition} of application {meta.application!r}")
     age_s = now - meta.seen
-    if age_s > identity.tombstones_s:
+    if age_s > origin.tombstones_s:
         raise Unusable(
             f"it is {age_s / 3600:.1f} h old, and the topic keeps deletions for "
-            f"{identity.tombstones_s / 3600:.1f} h"
+            f"{origin.tombstones_s / 3600:.1f} h"
         )
     if age_s < -CLOCKS_DIFFER_S:
         raise Unusable(f"it is from {-age_s / 3600:.1f} h in the future: a clock jumped")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from heapq import heappop, heappush
 from itertools import count, islice
@@ -21,11 +21,12 @@ from pipeline.simulate import SHAPES, simulate
 
 TICK_S = 0.05
 REMEMBERED = 100_000
-MOST = 500  #: lines in one go, when it is behind its rate
+MOST = 500  #: lines of a partition in one go
+WAITING = 50_000  #: lines
 LIVE = 6  #: sessions at a time, per partition
 EVENTS = 120  #: of one session
 REDELIVERED_WITHIN = 200  #: lines
-CONFIRM_S = 15.0
+CONFIRM_S = 20.0
 
 
 class Line(Struct, frozen=True, gc=False):
@@ -37,10 +38,25 @@ class Line(Struct, frozen=True, gc=False):
     again: bool = False
 
 
+class _Lane:
+    """One partition: what waits, and what is underway since when; one go at a time, so that its
+    lines stay in order whatever happens to the others."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Line] = deque()
+        self.going: list[tuple[Line, Any]] = []
+        self.since = 0.0
+
+    def give_back(self) -> None:
+        """What is underway may be there or not: it is sent again."""
+        self.waiting.extendleft(line for line, _ in reversed(self.going))
+        self.going = []
+
+
 class Feeder:
-    """Sends ``lines`` in order, ``rate`` a second, until it is stopped. What is not confirmed is
-    sent again, from the first such line on, by a new producer: so a line may be there twice, none
-    is missing.
+    """Sends ``lines`` in order, ``rate`` a second, until it is told to finish. A partition that
+    cannot be written to holds up no other. What is not confirmed is sent again by a new producer:
+    so a line may be there twice, none is missing.
 
     ``sent``: per partition the moment before sending and the offset of its last `REMEMBERED`
     confirmed lines. ``fed``: per session its lines, each once; not kept without ``keep``."""
@@ -51,7 +67,9 @@ class Feeder:
         self.sent: dict[int, deque[tuple[float, int]]] = {}
         self.fed: dict[str, list[bytes]] = {}
         self.confirmed = 0
-        self.repeats = 0  #: times that a go was sent again
+        self.repeats = 0  #: producers that were given up
+        self._taken = 0
+        self._lanes: dict[int, _Lane] = {}
         self._rate = rate
         self._keep = keep
         self._lines = lines
@@ -78,7 +96,8 @@ class Feeder:
         if self._error is not None:
             raise self._error
         if self._thread.is_alive():
-            raise TimeoutError(f"lines are not on the topic after {seconds:.0f} s")
+            left = self._taken - self.confirmed
+            raise TimeoutError(f"{left} lines are not on the topic after {seconds:.0f} s")
 
     def stop(self) -> None:
         """Whatever is underway."""
@@ -96,49 +115,54 @@ class Feeder:
 
     def _feed(self) -> None:
         began = time.monotonic()
-        while not self._ended.wait(TICK_S):
-            due = int((time.monotonic() - began) * self._rate) - self.confirmed
-            go = list(islice(self._lines, min(due, MOST)))
-            if not go or not self._send(go):
-                continue
-            self.confirmed += len(go)
-            for line in go:
-                if self._keep and not line.again:
-                    self.fed.setdefault(line.session, []).append(line.value)
-
-    def _send(self, go: Sequence[Line]) -> bool:
-        """Until it is confirmed; False when nobody wants it any more."""
-        while not self._given_up.is_set():
+        while not self._given_up.wait(TICK_S):
+            if not self._ended.is_set():
+                self._take(int((time.monotonic() - began) * self._rate))
+            elif self.confirmed == self._taken:
+                return
             try:
-                self._try(go)
+                for partition, lane in self._lanes.items():
+                    self._advance(partition, lane)
             except raised.KafkaError:
                 self._drop()
                 self.repeats += 1
-                time.sleep(TICK_S)
-            else:
-                return True
-        return False
 
-    def _try(self, go: Sequence[Line]) -> None:
-        if self._producer is None:
+    def _take(self, due: int) -> None:
+        """As many as are due, but no more than `WAITING` may wait."""
+        room = WAITING - (self._taken - self.confirmed)
+        for line in islice(self._lines, max(0, min(due - self._taken, room))):
+            self._lanes.setdefault(line.partition, _Lane()).waiting.append(line)
+            self._taken += 1
+            if self._keep and not line.again:
+                self.fed.setdefault(line.session, []).append(line.value)
+
+    def _advance(self, partition: int, lane: _Lane) -> None:
+        """Confirm the go that is done, begin the next."""
+        if not all(future.is_done for _, future in lane.going):
+            if time.monotonic() - lane.since > CONFIRM_S:
+                raise raised.KafkaTimeoutError("lines are not confirmed")
+            return
+        offsets = [future.get(timeout=0).offset for _, future in lane.going]
+        told = self.sent.setdefault(partition, deque(maxlen=REMEMBERED))
+        told.extend((lane.since, offset) for offset in offsets)
+        self.confirmed += len(offsets)
+        lane.going, lane.since = [], time.monotonic()
+        if lane.waiting and self._producer is None:
             self._producer = _producer(self._servers)
-        now = time.monotonic()
-        futures = [
-            self._producer.send(
-                self._topic, line.value, key=line.session.encode(), partition=line.partition
-            )
-            for line in go
-        ]
-        self._producer.flush(timeout=CONFIRM_S)
-        offsets = [future.get(timeout=0).offset for future in futures]
-        for line, offset in zip(go, offsets, strict=True):
-            self.sent.setdefault(line.partition, deque(maxlen=REMEMBERED)).append((now, offset))
+        for _ in range(min(len(lane.waiting), MOST)):
+            line = lane.waiting[0]
+            key = line.session.encode()
+            future = self._producer.send(self._topic, line.value, key=key, partition=partition)
+            lane.going.append((line, future))
+            lane.waiting.popleft()
 
     def _drop(self) -> None:
         producer, self._producer = self._producer, None
         if producer is not None:
             with suppress(raised.KafkaError):
                 producer.close(timeout=1)
+        for lane in self._lanes.values():
+            lane.give_back()
 
 
 def _producer(bootstrap: str) -> Any:
@@ -146,9 +170,10 @@ def _producer(bootstrap: str) -> Any:
         bootstrap_servers=bootstrap.split(","),
         enable_idempotence=True,
         acks="all",
-        linger_ms=2,
+        linger_ms=5,
+        batch_size=1 << 20,  # a go is one batch
         request_timeout_ms=4_000,
-        delivery_timeout_ms=10_000,
+        delivery_timeout_ms=60_000,
         max_block_ms=10_000,
         retry_backoff_ms=50,
         reconnect_backoff_max_ms=500,

@@ -20,7 +20,8 @@ from schemas.errors import ReadError
 
 from .partition import RESIDENT, Found, Scope
 from .records import LASTS, Mismatch, digest, mismatch, of, seq_of, session_of, text
-from .scratch import Last, Scratch, ScratchStates, full
+from .scratch import Last, Scratch, full
+from .states import ScratchStates
 
 SHOWN = 60  #: characters of a value that a difference shows
 BATCH = 1_000

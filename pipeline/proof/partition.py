@@ -24,7 +24,8 @@ from pipeline.topics import Names
 
 from .letters import Judged, Letters
 from .records import LASTS, absent, chained, of, seq_of, session_of
-from .scratch import BROKEN, KNOWN, WINDOW, Scratch, ScratchStates
+from .scratch import BROKEN, KNOWN, WINDOW, Scratch
+from .states import ScratchStates
 
 Told: TypeAlias = Callable[[str, int, int], None]
 """Progress: the topic being read, records done, records to read (as far as offsets tell)."""

@@ -11,11 +11,13 @@ import pytest
 from operators.changes import TranscriptRow
 from pipeline.errors import Fatal
 from pipeline.memory_ends import MemoryReader
+from pipeline.patterns import matcher
 from pipeline.ports import InRecord, Reader
 from pipeline.proof import scratch
 from pipeline.proof.records import Mismatch
 from pipeline.simulate import fleet
 from pipeline.verify import Verdict, verify
+from pipeline.wiring import WorkerSettings, build
 from schemas.codec import decode_change
 from schemas.deadletter import DeadLetter, encode_dead_letter
 from schemas.outbound import encode
@@ -452,6 +454,28 @@ def test_the_digest_tells_damage_that_counts_do_not(world: World) -> None:
     assert wrong.topics["surface"].count == right.topics["surface"].count
     assert wrong.topics["surface"].digest != right.topics["surface"].digest
     assert wrong.topics["transcript"] == right.topics["transcript"]
+
+
+def test_parked_sessions_are_proven_with_the_patterns_of_the_workers() -> None:
+    world = World()
+    world.feed(LINES[: len(LINES) // 2])
+    world.append(SESSION.encode(), b"?", partition=AT)
+    world.feed(LINES[len(LINES) // 2 :])
+    names, strict = world.names, (SESSION,)
+    build(
+        WorkerSettings(
+            broker=world.broker,
+            instance="1",
+            prefix=names.prefix,
+            application=names.application,
+            strict=strict,
+            stop_at_end=True,
+        )
+    ).run()
+    verdict = verify(MemoryReader(world.broker), names, strict=matcher(strict), pause=lambda: None)
+    assert verdict.ok, verdict.mismatch
+    assert verdict.dead_letters > 1, "the offender, and what came after it"
+    assert judged(world).differing > 0, "others park than were told to"
 
 
 # --- the rest -------------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from .bulk_histogram import BulkHistogram
 from .commit import Folded
-from .observe import Held
 
 #: Seconds. The bounds that are promised (60 ms, 250 ms) stand among them.
 LATENCY = (0.005, 0.01, 0.02, 0.04, 0.06, 0.1, 0.15, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
@@ -240,7 +239,7 @@ class Restoring:
 
 
 class Sessions:
-    """Sessions, decoded and as bytes."""
+    """Sessions: decoded, as bytes, and parked ones."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._sessions = Gauge(
@@ -255,15 +254,31 @@ class Sessions:
             ["kept"],
             registry=registry,
         )
-        self._parked = Gauge(
+        self._waiting = Gauge(
             "foldstream_parked_sessions",
-            "Sessions that wait for `foldstream deadletter replay`.",
+            "Parked sessions, of those that had records since this worker has their partition.",
             registry=registry,
         )
+        self._parked: dict[int, set[str]] = {}
 
-    def set(self, held: Held) -> None:
-        self._sessions.labels("resident").set(held.resident)
-        self._sessions.labels("cold").set(held.cold)
-        self._bytes.labels("resident").set(held.resident_bytes)
-        self._bytes.labels("cold").set(held.cold_bytes)
-        self._parked.set(held.parked)
+    def set(self, kept: str, sessions: int, size: int) -> None:
+        self._sessions.labels(kept).set(sessions)
+        self._bytes.labels(kept).set(size)
+
+    def folded(self, folded: Folded) -> None:
+        for partition, result in folded.results.items():
+            waiting = self._parked.setdefault(partition, set())
+            for session, state in result.states.items():
+                if state.parked is not None:
+                    waiting.add(session)
+                elif waiting:
+                    waiting.discard(session)
+        self._count()
+
+    def forget(self, partitions: Iterable[int]) -> None:
+        for partition in partitions:
+            self._parked.pop(partition, None)
+        self._count()
+
+    def _count(self) -> None:
+        self._waiting.set(sum(map(len, self._parked.values())))

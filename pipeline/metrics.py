@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from importlib import metadata
 from operator import attrgetter
+from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
@@ -25,13 +26,25 @@ from prometheus_client import (
 from .commit import Folded
 from .errors import Retriable
 from .metric_families import Folding, Group, Restoring, Sessions
-from .observe import Held, Observer
+from .observe import Observer
 from .ports import InRecord, Polled
 
 HELD_EVERY_S = 5.0  #: between two looks at what is held in memory and on the disk
 
 _TIMESTAMP = attrgetter("timestamp")
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+class HeldStates(Protocol):
+    """What is asked of `state.States`."""
+
+    @property
+    def residents(self) -> int: ...
+
+    @property
+    def weight(self) -> int: ...
+
+    def sessions(self, partition: int) -> int: ...
 
 
 class PrometheusObserver(Observer):
@@ -45,16 +58,19 @@ class PrometheusObserver(Observer):
         self._folding = Folding(self.registry)
         self._group = Group(self.registry)
         self._restoring = Restoring(self.registry)
-        self._held = Sessions(self.registry)
+        self._sessions = Sessions(self.registry)
         self._records: Mapping[int, Sequence[InRecord]] = {}
-        self._look: Callable[[], Held] | None = None
+        self._restored: set[int] = set()
+        self._states: HeldStates | None = None
+        self._stored: Callable[[], int] = int
         self._looked = 0.0
         ProcessCollector(registry=self.registry)
         _build_info(self.registry)
 
-    def watch(self, held: Callable[[], Held]) -> None:
-        """Ask ``held`` now and then, on the loop's own thread."""
-        self._look = held
+    def watch(self, states: HeldStates, stored: Callable[[], int]) -> None:
+        """Look at ``states`` now and then, on the loop's own thread; ``stored``: the bytes that the
+        local store takes on the disk."""
+        self._states, self._stored = states, stored
 
     def ready(self, ready: Callable[[], bool]) -> None:
         """Ask ``ready`` whenever the metrics are read, on the thread that reads them."""
@@ -67,6 +83,8 @@ class PrometheusObserver(Observer):
     def rebalanced(self, revoked: tuple[int, ...], assigned: tuple[int, ...]) -> None:
         self._group.rebalanced(revoked, assigned)
         self._restoring.forget(revoked)
+        self._restored.difference_update(revoked, assigned)
+        self._sessions.forget(revoked)
 
     def restoring(self, partition: int, done: int, total: int) -> None:
         self._restoring.progress(partition, done, total)
@@ -80,6 +98,7 @@ class PrometheusObserver(Observer):
         seconds: float,
     ) -> None:
         self._restoring.complete(partition, records, size, seconds)
+        self._restored.add(partition)
 
     def batch(self, folded: Folded, seconds: Mapping[str, float]) -> None:
         self._folding.batch(folded, seconds, self._wall())
@@ -90,12 +109,14 @@ class PrometheusObserver(Observer):
         ]
         self._folding.latency.add(stamps, self._wall())
         self._group.moves(folded.nexts)
+        self._sessions.folded(folded)
         self._records = {}
 
     def failed(self, error: Retriable) -> None:
         self._folding.failures.labels(kind_of(error)).inc()
         self._group.start_over()
         self._restoring.start_over()
+        self._restored.clear()
 
     def rebuilt(self, seconds: float) -> None:
         self._folding.rebuild.observe(seconds)
@@ -114,9 +135,14 @@ class PrometheusObserver(Observer):
 
     def turned(self) -> None:
         now = time.monotonic()
-        if self._look is not None and now - self._looked >= HELD_EVERY_S:
-            self._looked = now
-            self._held.set(self._look())
+        if self._states is None or now - self._looked < HELD_EVERY_S:
+            return
+        self._looked = now
+        states = self._states
+        known = sum(states.sessions(partition) for partition in self._restored)
+        cold = max(0, known - states.residents)
+        self._sessions.set("resident", states.residents, states.weight)
+        self._sessions.set("cold", cold, self._stored())
 
 
 def kind_of(error: BaseException) -> str:

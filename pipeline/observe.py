@@ -7,22 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from msgspec import Struct
-
 from .commit import Folded
 from .errors import Retriable
 from .ports import Polled
-
-
-class Held(Struct, frozen=True):
-    """What a worker holds of its partitions' sessions. ``resident`` ones are decoded, ``cold`` ones
-    lie in the store as bytes; ``parked`` ones wait for a replay."""
-
-    resident: int = 0
-    resident_bytes: int = 0
-    cold: int = 0
-    cold_bytes: int = 0
-    parked: int = 0
 
 
 class Observer:

@@ -15,7 +15,6 @@ from pipeline.commit import Folded
 from pipeline.errors import CommitUnknown, Fenced, Retriable
 from pipeline.metric_families import LATENCY
 from pipeline.metrics import HELD_EVERY_S, kind_of
-from pipeline.observe import Held
 from pipeline.ports import InRecord, Polled
 from tests.pipeline.scrape import LINE, MEMBER, NOW_MS, PHASES, Prometheus, record
 
@@ -119,29 +118,59 @@ def test_restoring_is_seen_while_it_goes_on(prometheus: Prometheus) -> None:
     assert prometheus.value("restore_seconds_count") == 2
 
 
-def test_what_is_held_is_asked_for_now_and_then(
+class HeldNow:
+    residents, weight = 2, 900
+
+    def __init__(self) -> None:
+        self.asked: list[int] = []
+
+    def sessions(self, partition: int) -> int:
+        self.asked.append(partition)
+        return 3 + partition
+
+
+def test_what_is_held_is_looked_at_now_and_then(
     prometheus: Prometheus, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now, asked = [1000.0], []
+    now, held, observer = [1000.0], HeldNow(), prometheus.observer
     monkeypatch.setattr("pipeline.metrics.time.monotonic", lambda: now[0])
-
-    def held() -> Held:
-        asked.append(now[0])
-        return Held(resident=2, resident_bytes=900, cold=5, cold_bytes=400, parked=1)
-
-    prometheus.observer.turned()
-    prometheus.observer.watch(held)
+    observer.turned()
+    observer.watch(held, lambda: 400)
+    observer.rebalanced((), (0, 1, 2))
+    observer.restored(0, 3, 1, 1, 0.1)
+    observer.restored(1, 4, 1, 1, 0.1)
     for _ in range(3):
-        prometheus.observer.turned()
-    now[0] += HELD_EVERY_S
-    prometheus.observer.turned()
-    assert len(asked) == 2
+        observer.turned()
+    assert held.asked == [0, 1], "not yet of what is not restored"
     seen = prometheus.samples()
     assert seen["foldstream_sessions kept=resident"] == 2
-    assert seen["foldstream_sessions kept=cold"] == 5
+    assert seen["foldstream_sessions kept=cold"] == 3 + 4 - 2
     assert seen["foldstream_sessions_bytes kept=resident"] == 900
     assert seen["foldstream_sessions_bytes kept=cold"] == 400
-    assert seen["foldstream_parked_sessions"] == 1
+    observer.rebalanced((1,), ())
+    now[0] += HELD_EVERY_S
+    observer.turned()
+    assert held.asked == [0, 1, 0]
+    observer.failed(Retriable("x"))
+    now[0] += HELD_EVERY_S
+    observer.turned()
+    assert len(held.asked) == 3
+
+
+def test_parked_sessions_are_those_that_wait(prometheus: Prometheus) -> None:
+    observer = prometheus.observer
+    bad, good = record(0, 0, b"{torn"), record(1, 0, LINE % (0, 0))
+    parked = fold_batch([bad], {}, strict=lambda _: True)
+    fine = fold_batch([good], {}, strict=lambda _: True)
+    assert parked.states["s0"].parked is not None
+    observer.batch(Folded({0: parked, 1: fine}, {0: 1, 1: 1}, MEMBER), PHASES)
+    assert prometheus.value("parked_sessions") == 1
+    freed = fold_batch([record(0, 0, LINE % (0, 0))], {})
+    observer.batch(Folded({0: freed}, {0: 1}, MEMBER), PHASES)
+    assert prometheus.value("parked_sessions") == 0
+    observer.batch(Folded({0: parked}, {0: 1}, MEMBER), PHASES)
+    observer.rebalanced((0,), ())
+    assert prometheus.value("parked_sessions") == 0
 
 
 def test_readiness_and_build_are_metrics_too(prometheus: Prometheus) -> None:

@@ -80,11 +80,13 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
 
 class Running(Struct, frozen=True):
     """A worker put together: ``run()`` blocks; ``committed`` tells each batch that landed;
-    ``totals`` counts what `BatchResult.counts` does, plus ``batches`` and ``out.<role>``."""
+    ``totals`` counts what `BatchResult.counts` does, plus ``batches`` and ``out.<role>``;
+    ``states`` are for the worker's own thread to look at."""
 
     run: Callable[[], None]
     committed: Observable[Folded]
     totals: Counter[str]
+    states: States
 
 
 def build(settings: WorkerSettings, observer: Observer | None = None) -> Running:
@@ -126,7 +128,7 @@ def wire(
 
     connect()
     committed.subscribe(lambda folded: _count(totals, folded))
-    return Running(lambda: worker.run(offer), committed, totals)
+    return Running(lambda: worker.run(offer), committed, totals, states)
 
 
 def graph(

@@ -69,8 +69,8 @@ PRODUCER_BATCH_BYTES: Final = 128 * 1024
 POLL_TIMEOUT_S: Final = 0.5
 
 #: Sessions kept decoded, as `state.weight` estimates their memory; colder ones stay as bytes in the
-#: store and are decoded when touched (a third of a millisecond). Some 15 000 of usual size, beside
-#: 150 MiB of the local store and as much of batches: a worker stays well below 1 GiB.
+#: store and are decoded when touched. Some 13 000 of usual size; with the local store's 100 MiB and
+#: a batch's own a worker stays well below 1 GiB.
 RESIDENT_BYTES: Final = 256 * 1024 * 1024
 
 #: Python's collector thresholds while a worker runs: a look at the young objects per half a batch.
@@ -107,6 +107,9 @@ RESTORE_SLICE_S: Final = 0.1
 
 #: The same for a poll while something waits to be restored; the group's business happens in it.
 POLL_BUSY_S: Final = 0.01
+
+#: What the loop may wait for an answer that only one partition, or nobody, waits for.
+LOOK_S: Final = 2.0
 
 #: Between two looks at the lag; a partition that has some and has not moved for ``STALLED_S`` is
 #: reported and started anew, and after twice that the consumer is.

@@ -52,10 +52,10 @@ class PartitionStates:
 def weight(encoded: int) -> int:
     """Memory of a decoded session, in bytes, by the size of its snapshot.
 
-    Measured (``python -m tests.bench.run state``): 14 KiB for 1.3 KiB of a short session, 22 KiB
-    for 3.4 KiB of a long one. That is a base for objects that every session has, and some four
-    bytes for each one encoded."""
-    return 10_000 + 4 * encoded
+    Measured (``python -m tests.bench.run state``): 14 KiB for 1.4 KiB after 10 events, 25 KiB for
+    3.2 KiB after 250, 39 KiB for 5.2 KiB after 1 000. That is a base for objects that every session
+    has, and some six bytes for each one encoded."""
+    return 6_000 + 6 * encoded
 
 
 class _Resident(Struct):

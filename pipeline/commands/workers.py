@@ -8,9 +8,12 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
 from types import FrameType
+from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
@@ -18,12 +21,15 @@ from msgspec.structs import replace
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
 from pipeline.observe import Observer, Observers
+from pipeline.state import States
 from pipeline.store import state_folder
 from pipeline.wiring import WorkerSettings, build
 
 from . import arguments
 from .arguments import DONE, Commands, command, json_output, number, switch
 from .terminal import Terminal
+
+Watch: TypeAlias = Callable[[States, Callable[[], int]], None]
 
 EVERY = 10_000  #: state records between two words on restoring
 
@@ -77,8 +83,9 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
     worker = worker_settings(settings, settings.bootstrap, stop, stop_at_end=settings.once)
     folder = state_folder(settings.state_dir, worker.application, worker.instance, os.environ)
     worker = replace(worker, state_dir=folder)
-    with observed(settings, terminal) as observer:
+    with observed(settings, terminal) as (observer, watch):
         running = build(worker, observer)
+        watch(running.states, partial(stored, folder))
         terminal.log(settings, worker=worker.instance)  # what fails to connect says so itself
         terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
         with stopping(stop, terminal), terminal.progress("folding", "records") as step:
@@ -89,10 +96,11 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
 
 
 @contextmanager
-def observed(settings: Config, terminal: Terminal) -> Iterator[Observer]:
-    """Who is told what the worker does: the terminal, and with ``--listen`` whoever asks."""
+def observed(settings: Config, terminal: Terminal) -> Iterator[tuple[Observer, Watch]]:
+    """Who is told what the worker does: the terminal, and with ``--listen`` whoever asks; and how
+    they come to see its states."""
     if settings.listen is None:
-        yield Restoring(terminal)
+        yield Restoring(terminal), lambda _states, _stored: None
         return
     from pipeline.health import Address, Health, serve  # noqa: PLC0415 - 0.3 s, for --listen alone
     from pipeline.metrics import PrometheusObserver  # noqa: PLC0415
@@ -101,7 +109,18 @@ def observed(settings: Config, terminal: Terminal) -> Iterator[Observer]:
     metrics.ready(lambda: health.ready().ok)
     with serve(address, health, metrics.registry) as at:
         terminal.say(f"http://{at}/metrics, /livez, /readyz")
-        yield Observers(Restoring(terminal), health, metrics)
+        yield Observers(Restoring(terminal), health, metrics), metrics.watch
+
+
+def stored(folder: Path | None) -> int:
+    """Bytes below ``folder``, 0 without one."""
+    if folder is None:
+        return 0
+    total = 0
+    for path in folder.rglob("*"):
+        with suppress(OSError):  # the store replaces its files all the while
+            total += path.stat().st_size if path.is_file() else 0
+    return total
 
 
 def worker_settings(

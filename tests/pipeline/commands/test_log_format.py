@@ -12,7 +12,7 @@ import pytest
 
 from pipeline import cli, logs
 from pipeline.commands.terminal import Terminal
-from pipeline.commands.workers import observed
+from pipeline.commands.workers import observed, stored
 from pipeline.config import Config
 from pipeline.errors import Fatal
 from pipeline.observe import Observers
@@ -93,13 +93,13 @@ def test_a_line_that_a_person_reads_is_redacted_in_both_forms(
 
 
 def test_nothing_is_listened_on_unless_it_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
-    with observed(Config(), Terminal()) as observer:
+    with observed(Config(), Terminal()) as (observer, _):
         assert not isinstance(observer, Observers)
     assert capsys.readouterr().err == ""
 
 
 def test_where_it_listens_is_said(capsys: pytest.CaptureFixture[str]) -> None:
-    with observed(Config(listen="0"), Terminal()) as observer:
+    with observed(Config(listen="0"), Terminal()) as (observer, _):
         assert isinstance(observer, Observers)
         said = capsys.readouterr().err
         assert said.startswith("http://127.0.0.1:")
@@ -107,6 +107,16 @@ def test_where_it_listens_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(Fatal, match="name a free port"):  # noqa: SIM117
             with observed(Config(listen=taken), Terminal()):
                 pass
+
+
+def test_the_bytes_of_the_local_store_are_those_of_its_files(tmp_path: Path) -> None:
+    (tmp_path / "partition-0").mkdir()
+    (tmp_path / "partition-0" / "a.sst").write_bytes(b"x" * 1000)
+    (tmp_path / "partition-0" / "gone.sst").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "state.json").write_bytes(b"x" * 10)
+    assert stored(tmp_path) == 1010
+    assert stored(tmp_path / "none") == 0
+    assert stored(None) == 0
 
 
 def test_an_address_that_is_none_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:

@@ -103,7 +103,7 @@ class Worker:
         self._others: dict[int, int | None] = {}
         self._damaged: set[int] = set()
         self._failures = 0
-        self._began = 0.0
+        self._began = self._decide_at = 0.0
 
     def run(self, offer: Callable[[Polled], None]) -> None:
         """Until ``stop`` is set, or everything is read with ``at_end``. `Fatal` (and `Poison`) end
@@ -214,24 +214,29 @@ class Worker:
     def _decide(self) -> None:
         """The committed offsets of what is awaited. That they are decided means that a
         predecessor's transaction is over, and so that the state topic is complete."""
-        if not self._awaited:
+        began = self._clock.monotonic()
+        if not self._awaited or began < self._decide_at:
             return
         try:
             committed = self._ends.source.committed(sorted(self._awaited), limits.DECIDE_S)
+            for partition, offset in committed.items():
+                self._begin(partition, offset)
         except Retriable:
-            since = min(self._awaited.values())
-            if self._clock.monotonic() - since > limits.COMMITTED_TIMEOUT_S:
+            now = self._clock.monotonic()
+            if now - min(self._awaited.values()) > limits.COMMITTED_TIMEOUT_S:
                 raise
-            return
-        for partition, offset in committed.items():
-            start = check_committed(
-                self._ends, partition, offset, skip_expired=self._policy.skip_expired
-            )
-            topic, now = self._ends.names.of("state"), self._clock.monotonic()
-            self._restored[partition] = begin(
-                self._ends.reader, topic, self._states, Start(partition, start, now)
-            )
-            del self._awaited[partition]
+            self._decide_at = 2 * now - began  # as long for the others as it took
+
+    def _begin(self, partition: int, committed: int | None) -> None:
+        """Its restoring, if its offset can be folded on from."""
+        offset = check_committed(
+            self._ends, partition, committed, skip_expired=self._policy.skip_expired
+        )
+        topic, now = self._ends.names.of("state"), self._clock.monotonic()
+        self._restored[partition] = begin(
+            self._ends.reader, topic, self._states, Start(partition, offset, now)
+        )
+        del self._awaited[partition]
 
     def _restore(self) -> None:
         """A slice: one partition after the other, so that the first is folded soonest."""
@@ -247,8 +252,13 @@ class Worker:
 
     def _hold(self, partition: int, restore: Restore) -> None:
         """The partition is restored: fold on from its committed offset."""
-        committed = restore.start.committed
-        require_states(self._ends, self._states, partition, committed)
+        committed = require_states(
+            self._ends,
+            self._states,
+            partition,
+            restore.start.committed,
+            skip_expired=self._policy.skip_expired,
+        )
         sessions = self._states.sessions(partition)
         seconds = self._clock.monotonic() - restore.start.now
         log.info(

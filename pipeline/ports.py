@@ -98,7 +98,8 @@ class Source(Protocol):
 
     def lag(self) -> dict[int, int] | None:
         """Per started partition the offsets between its position and its end, as readable now; 0
-        when all is read. None while the group is dealing out partitions."""
+        when all is read. None while the group is dealing out partitions, or if a broker does not
+        tell at once."""
         ...
 
     def current(self, member: Member) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
-from pipeline import identity
+from pipeline import identity, limits
 from pipeline.errors import Fatal
 from pipeline.identity import Identity
 from pipeline.loop import Ends
@@ -71,7 +71,7 @@ def kafka_ends(
                 largest_batch(found.values()),
             ),
         ),
-        reader=KafkaReader(cluster),
+        reader=KafkaReader(cluster, look_s=limits.LOOK_S),
         names=names,
         events_id=began.ids.get("events", ""),
     )

@@ -23,9 +23,18 @@ POSITION_MS = 500
 
 
 class KafkaReader:
-    def __init__(self, cluster: Cluster, stall_s: float = limits.READ_STALL_S) -> None:
+    """``stall_s``: how long a read may come no further; ``look_s``: an answer about offsets may
+    take."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        stall_s: float = limits.READ_STALL_S,
+        look_s: float = limits.COMMITTED_TIMEOUT_S,
+    ) -> None:
         self._cluster = cluster
         self._stall_s = stall_s
+        self._look_s = look_s
         self._opened: Any = None
         self._idle: list[Any] = []  # connecting costs more than a short read
 
@@ -35,7 +44,7 @@ class KafkaReader:
 
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         at = TopicPartition(topic, partition)
-        timeout_ms = int(limits.COMMITTED_TIMEOUT_S * 1000)
+        timeout_ms = int(self._look_s * 1000)
         with by_remedy(f"reading the offsets of {topic}"):
             consumer = self._plain()
             first = consumer.beginning_offsets([at], timeout_ms=timeout_ms)[at]
@@ -139,7 +148,7 @@ class KafkaCursor:
         self.position, self._end = bounds
         self._stall_s = stall_s
         self._idle = idle
-        self._moved = clients.monotonic()
+        self._waited = 0.0  # in takes: between them a cursor may wait for its turn for long
 
     @property
     def done(self) -> bool:
@@ -148,22 +157,25 @@ class KafkaCursor:
     def take(self, timeout_s: float) -> list[InRecord]:
         """The position also moves over transaction markers and aborted records, which bring
         nothing; it stands still at the first open transaction."""
-        until = self._clients.monotonic() + timeout_s
+        still = self._clients.monotonic()
+        until = still + timeout_s
         while not self.done:
             with by_remedy(f"reading {self._at.topic}"):
                 polled = self._consumer.poll(timeout_ms=POLL_MS)
-                now = self._consumer.position(self._at, timeout_ms=POSITION_MS)
-            if now is not None and now > self.position:
-                self.position, self._moved = now, self._clients.monotonic()
+                position = self._consumer.position(self._at, timeout_ms=POSITION_MS)
+            now = self._clients.monotonic()
+            if position is not None and position > self.position:
+                self.position, self._waited, still = position, 0.0, now
             if found := polled.get(self._at):
                 return [in_record(record) for record in found if record.offset < self._end]
-            self._refuse_stall()
-            if self._clients.monotonic() >= until:
+            self._refuse_stall(self._waited + now - still)
+            if now >= until:
+                self._waited += now - still
                 break
         return []
 
-    def _refuse_stall(self) -> None:
-        if self._clients.monotonic() - self._moved > self._stall_s:
+    def _refuse_stall(self, waited: float) -> None:
+        if waited > self._stall_s:
             raise Retriable(
                 f"{self._at.topic}[{self._at.partition}] cannot be read beyond offset "
                 f"{self.position} of {self._end}",

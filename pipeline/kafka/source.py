@@ -28,6 +28,7 @@ from .client import CALL_SETTINGS, COMMON, Cluster, by_remedy, new_admin, new_co
 from .watch import Watch
 
 CALL_MS = int(limits.COMMITTED_TIMEOUT_S * 1000)
+LAG_MS = int(limits.LOOK_S * 1000)
 MINIMAL_WAIT_S = 0.05
 
 
@@ -133,9 +134,11 @@ class KafkaSource:
         started = [self._at(partition) for partition in sorted(self._started)]
         if not started:
             return {}
-        with by_remedy("reading end offsets"):
-            ends = consumer.end_offsets(started, timeout_ms=CALL_MS)
-            positions = {at: consumer.position(at, timeout_ms=CALL_MS) for at in started}
+        try:
+            ends = consumer.end_offsets(started, timeout_ms=LAG_MS)
+            positions = {at: consumer.position(at, timeout_ms=LAG_MS) for at in started}
+        except raised.RetriableError:  # a broker is away, and others' partitions wait for us
+            return None
         if any(position is None for position in positions.values()):
             return None
         return {at.partition: max(0, ends[at] - positions[at]) for at in started}

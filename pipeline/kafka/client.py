@@ -122,12 +122,25 @@ def translated(what: str, error: BaseException) -> PipelineError:
     if isinstance(error, raised.FencedInstanceIdError):
         return Fatal(f"{what}: a second worker runs under this name", OWN_INSTANCE)
     if isinstance(error, _DENIED):
-        return Fatal(text, "check the credentials (--client-option) and the rights on topics")
+        return Fatal(text, _RIGHTS.get(type(error), _ANY_RIGHT))
     if isinstance(error, _MISUSED):
         return Fatal(text, "check the client options and the broker's version (2.5 or newer)")
     return Retriable(text)
 
 
+#: What a broker with ACLs must allow, by what it refused.
+_RIGHTS = {
+    raised.TopicAuthorizationFailedError: (
+        "grant this user Read, Write and DescribeConfigs on foldstream's topics"
+    ),
+    raised.GroupAuthorizationFailedError: (
+        "grant this user Read on the consumer group, which is named as the application id"
+    ),
+    raised.TransactionalIdAuthorizationFailedError: (
+        "grant this user Write on the transactional id: the application id, a dash, the instance"
+    ),
+}
+_ANY_RIGHT = "check the credentials (--client-option) and the rights on topics, group and ids"
 _DENIED = (
     raised.AuthorizationError,
     raised.SaslAuthenticationFailedError,

@@ -46,6 +46,12 @@ def register(commands: Commands) -> None:
         "deadletter",
         help="what was refused: list, show, replay",
         description=ABOUT,
+        epilog=(
+            "example:\n"
+            "  foldstream deadletter list\n"
+            "  foldstream deadletter show 0197f3a2\n"
+            "  foldstream deadletter replay 0197f3a2 --skip"
+        ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     nested = parser.add_subparsers(metavar="list|show|replay", required=True, dest="what")

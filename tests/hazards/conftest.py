@@ -9,17 +9,13 @@ They run one after the other on a worker of their own. ``slow`` ones are left to
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from pipeline.broker import unavailable
-
 from .ends import Ends, ends_on
-from .node import Proxied, proxied_cluster
+from .node import Proxied, a_cluster
 
 HERE = Path(__file__).parent
 
@@ -34,13 +30,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def node() -> Iterator[Proxied]:
     """One broker of our own: it is stopped and killed, so no other will do."""
-    with _cluster(1) as found:
+    with a_cluster(1) as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def three() -> Iterator[Proxied]:
-    with _cluster(3) as found:
+    with a_cluster(3) as found:
         yield found
 
 
@@ -48,14 +44,4 @@ def three() -> Iterator[Proxied]:
 def ends(node: Proxied) -> Iterator[Ends]:
     """Of a worker on `node`."""
     with ends_on(node.bootstrap) as found:
-        yield found
-
-
-@contextmanager
-def _cluster(brokers: int) -> Iterator[Proxied]:
-    if reason := unavailable():
-        if os.environ.get("CI") == "true":
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    with proxied_cluster(brokers) as found:
         yield found

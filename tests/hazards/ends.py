@@ -17,7 +17,7 @@ from pipeline.kafka.source import KafkaSource, SourceSettings
 from pipeline.topics import specs
 from tests.contracts.deployment import fresh_names
 
-from .client import DELIVERY_MS, REQUEST_MS
+from .client import DELIVERY_MS, REQUEST_MS, in_thread
 
 T = TypeVar("T")
 
@@ -61,8 +61,7 @@ class Ends:
             self.names, f"{self.names.application}-{instance}", 1, call_timeout_s=CALL_S
         )
         sink = kind(cluster, settings)
-        if not isinstance(cluster.clients, Unwatched):  # closing could hang
-            self._stack.callback(sink.close)
+        self._stack.callback(lambda: in_thread(sink.close).join(CALL_S))  # it could hang
         sink.open()
         return sink
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -48,20 +49,20 @@ def fault(three: Proxied) -> Iterator[Fault]:
         transactions = begun(guarded), begun(unguarded)
         producer.begin_transaction()
         producer.send(name, b"value", partition=0).get(10)
-        with three.killed(broker):
-            group = ConsumerGroupMetadata(f"{name}-group")
-            outcomes = {
-                "client": in_thread(
-                    lambda: producer.send_offsets_to_transaction(offsets(name, p0=1), group)
-                ),
-                "sink": in_thread(lambda: transactions[0].send_offsets({0: 1}, member)),
-                "unguarded": in_thread(lambda: transactions[1].send_offsets({0: 1}, member)),
-            }
-            outcomes["sink"].join(2 * CALL_S)
-            publish_at_last(guarded, member)
-            for which in ("client", "unguarded"):
-                outcomes[which].join(CALL_S)
-            yield Fault(outcomes, ends.values())
+        three.cluster.signal(broker, signal.SIGKILL)  # for good: the cluster ends with this module
+        group = ConsumerGroupMetadata(f"{name}-group")
+        outcomes = {
+            "client": in_thread(
+                lambda: producer.send_offsets_to_transaction(offsets(name, p0=1), group)
+            ),
+            "sink": in_thread(lambda: transactions[0].send_offsets({0: 1}, member)),
+            "unguarded": in_thread(lambda: transactions[1].send_offsets({0: 1}, member)),
+        }
+        outcomes["sink"].join(2 * CALL_S)
+        publish_at_last(guarded, member)
+        for which in ("client", "unguarded"):
+            outcomes[which].join(CALL_S)
+        yield Fault(outcomes, ends.values())
 
 
 def coordinator(producer: KafkaProducer) -> int:

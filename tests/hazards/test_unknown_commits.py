@@ -21,7 +21,7 @@ from tests.contracts.deployment import out
 
 from .client import REQUEST_MS, Outcome, gone, in_thread, topic, transactional, visible
 from .ends import TIMES, Ends, Unwatched, ends_on
-from .node import Proxied
+from .node import Proxied, a_cluster
 
 #: Longer than any timeout that a client was given here.
 PATIENCE_S = 8.0
@@ -121,24 +121,25 @@ def reopen(worker: Worker) -> None:
 
 
 @pytest.fixture(scope="module")
-def brokerless(node: Proxied) -> Iterator[dict[str, Outcome]]:
-    """Three commits of one moment, when the only broker is killed."""
-    name = topic(node.bootstrap)
+def brokerless() -> Iterator[dict[str, Outcome]]:
+    """Three commits of one moment, when the only broker is killed, for good."""
     with ExitStack() as stack:
+        node = stack.enter_context(a_cluster(1))
+        name = topic(node.bootstrap)
         producer = stack.enter_context(transactional(node.bootstrap, name))
         ends = stack.enter_context(ends_on(node.bootstrap))
         guarded = begun(ends, "guarded")
         unguarded = begun(ends, "unguarded", Unwatched())
         ready(producer, name)
-        with node.killed():
-            outcomes = {
-                "client": in_thread(producer.commit_transaction),
-                "sink": in_thread(guarded.commit),
-                "unguarded": in_thread(unguarded.commit),
-            }
-            for outcome in outcomes.values():
-                outcome.join(PATIENCE_S)
-            yield outcomes
+        node.cluster.signal(1, signal.SIGKILL)
+        outcomes = {
+            "client": in_thread(producer.commit_transaction),
+            "sink": in_thread(guarded.commit),
+            "unguarded": in_thread(unguarded.commit),
+        }
+        for outcome in outcomes.values():
+            outcome.join(PATIENCE_S)
+        yield outcomes
 
 
 def begun(ends: Ends, instance: str, clients: Unwatched | None = None) -> KafkaTransaction:

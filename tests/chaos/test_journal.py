@@ -7,6 +7,7 @@ from pathlib import Path
 from tests.chaos import journal
 from tests.chaos.journal import Entry, Journal, Told
 from tests.chaos.measures import quantile, slope, table
+from tests.chaos.sampling import MIB, Sample, growth
 
 
 def commit(at: float, nexts: dict[int, int], instance: str = "a", run: int = 1) -> Told:
@@ -51,3 +52,14 @@ def test_figures() -> None:
     assert slope([(0, 1), (2, 5), (1, 3)]) == 2
     assert slope([(1, 4), (1, 9)]) == 0
     assert table([("a", "n"), ("bb", "10")]).splitlines() == ["", "a    n", "bb  10"]
+
+
+def test_growth_is_told_of_what_lived_long_enough() -> None:
+    long = [Sample("w1.1", 2.0 * n, (100 + n) * MIB, 30, 7) for n in range(200)]
+    brief = [Sample("w2.3", 2.0 * n, 100 * MIB, 30, 7) for n in range(20)]
+    rss, fds, threads = growth([*brief, *long])
+    assert {one.process for one in (rss, fds, threads)} == {"w1.1"}
+    assert round(rss.per_hour) == 1800
+    assert rss.first < rss.last
+    assert (fds.per_hour, threads.first, threads.last) == (0, 7, 7)
+    assert rss.row()[:2] == ("w1.1", "rss MiB")

@@ -77,8 +77,9 @@ def main(argument: str) -> int:
 
 
 def _end_with(parent: int) -> None:
-    """Killed when the harness is gone, however that came about."""
-    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    """Killed when the harness is gone, however that came about (where there is `prctl`)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:  # gone before that call
         sys.exit(1)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from .batch import BatchResult
 from .errors import Retriable
+from .identity import NEXT
 from .ports import Member, Sink, Transaction, require_joined
 from .state import States
 
@@ -70,8 +72,11 @@ def deliver(
 
 
 def _send(transaction: Transaction, folded: Folded) -> None:
-    for result in folded.results.values():
+    for partition, result in folded.results.items():
+        place = (NEXT, b"%d" % folded.nexts[partition])
         for record in result.outputs:
+            if record.role == "state":
+                record = replace(record, headers=[*record.headers, place])
             transaction.send(record)
 
 

@@ -24,10 +24,12 @@ ID_LENGTH: Final = 16
 #: Header of a state: the id of the events topic that it was folded from.
 EVENTS_ID: Final = "events"
 
+#: Header of a state: the offset of the events topic that its partition was folded up to.
+NEXT: Final = "next"
+
 REFOLD = (
     "stop the workers and delete the offset (`kafka-consumer-groups.sh --group APPLICATION-ID "
-    "--topic EVENTS --delete-offsets`): then all is read again from the beginning, and what is "
-    "folded already stays silent"
+    "--topic EVENTS --delete-offsets`): then the next one goes on from where the states stand"
 )
 
 

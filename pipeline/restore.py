@@ -13,7 +13,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from .errors import Fatal, Retriable
-from .identity import EVENTS_ID
+from .identity import EVENTS_ID, NEXT
+from .logs import at
 from .ports import Cursor, InRecord, Reader
 from .state import States
 from .topics import FOLD_ANEW, Names
@@ -116,14 +117,16 @@ def check_committed(
     raise Fatal(
         f"{topic}[{partition}] begins at offset {first}, yet {offset} is the next to fold: "
         f"{first - offset} offsets expired before they were folded",
-        "raise the topic's retention; to go on without them, start once with --skip-expired (the "
+        "raise the topic's retention; to go on without them, start with --skip-expired (the "
         "sessions they were of show a gap)",
     )
 
 
-def require_states(ends: Outside, states: States, partition: int, committed: int | None) -> None:
-    """`Fatal` if there are no states for what was folded, or states without an offset that are not
-    of this events topic. Without an offset all is read again, and what is folded stays silent."""
+def require_states(
+    ends: Outside, states: States, partition: int, committed: int | None, *, skip_expired: bool
+) -> int | None:
+    """The offset to go on from: ``committed``, or where the states stand if the group lost it.
+    `Fatal` if there are no states for what was folded, or if they are of another events topic."""
     overview, state = (ends.names.of(role) for role in ("overview", "state"))
     sessions = states.sessions(partition)
     if not sessions and any_record(ends.reader, overview, partition):
@@ -134,23 +137,25 @@ def require_states(ends: Outside, states: States, partition: int, committed: int
             f"sessions are gone from {state}",
             FOLD_ANEW,
         )
-    if sessions and committed is None:
-        _require_same_events(ends, partition)
-        log.warning(
-            "partition %d: the group has no offset, though %d sessions are folded: all is read "
-            "again from the beginning, and what is folded already stays silent",
-            *(partition, sessions),
-        )
+    if committed is not None or not sessions:
+        return committed
+    place = _place(ends, partition)
+    log.warning(
+        "the group has no offset, though %d sessions are folded: on from where their states stand",
+        sessions,
+        extra=at(topic=ends.names.of("events"), partition=partition, offset=place),
+    )
+    return check_committed(ends, partition, place, skip_expired=skip_expired)
 
 
-def _require_same_events(ends: Outside, partition: int) -> None:
-    """The offsets of a topic go with it, so that their being gone may mean that it is new."""
+def _place(ends: Outside, partition: int) -> int:
+    """The offset that the states are folded up to. The offsets of a topic go with it, so that their
+    being gone may mean that it is another one."""
     state, events = (ends.names.of(role) for role in ("state", "events"))
     newest = _newest(ends.reader, state, partition)
-    if not ends.events_id or newest is None:
-        return
-    told = dict(newest.headers).get(EVENTS_ID)
-    if told is None or told.decode("ascii", "replace") != ends.events_id:
+    headers = dict(newest.headers) if newest is not None else {}
+    told, place = headers.get(EVENTS_ID) or b"", headers.get(NEXT)
+    if told.decode("ascii", "replace") != ends.events_id or place is None or not place.isdigit():
         raise Fatal(
             f"{events}[{partition}] was deleted and made again, or another deployment shares the "
             f"application id: the states on {state} are of another topic, and the group has no "
@@ -158,6 +163,7 @@ def _require_same_events(ends: Outside, partition: int) -> None:
             f"if it was made again: {FOLD_ANEW}; else give each deployment its own "
             "--application-id",
         )
+    return int(place)
 
 
 #: How far back the newest record is looked for, markers and aborted records being passed over.

@@ -22,6 +22,10 @@ from .headers import tolerate_header_names
 
 T = TypeVar("T")
 
+#: Offsets in a transaction on behalf of a member came with 2.5 (KIP-447); a look at what a lost
+#: transaction left open, which every worker takes when it opens its producer, with 3.0 (KIP-664).
+OLDEST = "3.0"
+
 PAUSE_S = 0.1  #: between two tries of an admin's request
 
 #: What the worker's correctness rests on, and what its own settings say.
@@ -123,8 +127,10 @@ def translated(what: str, error: BaseException) -> PipelineError:
         return Fatal(f"{what}: a second worker runs under this name", OWN_INSTANCE)
     if isinstance(error, _DENIED):
         return Fatal(text, _RIGHTS.get(type(error), _ANY_RIGHT))
-    if isinstance(error, _MISUSED):
-        return Fatal(text, "check the client options and the broker's version (2.5 or newer)")
+    if isinstance(error, raised.UnsupportedVersionError):
+        return Fatal(text, f"a worker needs Apache Kafka {OLDEST} or newer on every broker")
+    if isinstance(error, raised.KafkaConfigurationError):
+        return Fatal(text, "check the client options")
     return Retriable(text)
 
 
@@ -144,11 +150,6 @@ _ANY_RIGHT = "check the credentials (--client-option) and the rights on topics, 
 _DENIED = (
     raised.AuthorizationError,
     raised.SaslAuthenticationFailedError,
-)
-_MISUSED = (
-    raised.IncompatibleBrokerVersion,
-    raised.KafkaConfigurationError,
-    raised.UnsupportedVersionError,
 )
 
 

@@ -185,10 +185,8 @@ class KafkaTransaction:
         for record, future in self._sent:
             lost = future.exception
             if lost is not None:
-                topic = self._topics[record.role]
-                if isinstance(lost, TOO_LARGE):
-                    raise refused_size(topic, record) from lost
-                raise self._translated(f"a record for {topic} was not acknowledged", lost) from lost
+                what = f"a record for {self._topics[record.role]} was not acknowledged"
+                raise self._translated(what, lost) from lost
             if not future.is_done:
                 raise Retriable("a record was neither acknowledged nor refused")
         return {partition: future.value.offset + 1 for partition, future in self._states.items()}
@@ -211,6 +209,10 @@ class KafkaTransaction:
         """By remedy. A transaction that took too long was ended by the broker, which then fences
         its producer as it would for a second worker."""
         found = translated(what, error)
+        if isinstance(found, Poison):  # of a record sent before, told by whatever came next
+            for record, future in self._sent:
+                if isinstance(future.exception, TOO_LARGE):
+                    return refused_size(self._topics[record.role], record)
         seconds = self._clients.monotonic() - self._began
         ended = isinstance(found, Fenced) or isinstance(error, raised.IllegalStateError)
         if ended and seconds * 1000 >= limits.TRANSACTION_TIMEOUT_MS:
@@ -231,15 +233,12 @@ def size_of(record: OutRecord) -> int:
 
 def refused_size(topic: str, record: OutRecord) -> Poison:
     """The broker takes no record as large as that."""
-    limit = (
-        limits.MAX_INPUT_RECORD_BYTES
-        if record.role == "events"
-        else (limits.MAX_OUTPUT_RECORD_BYTES)
-    )
+    is_input = record.role == "events"
+    limit = limits.MAX_INPUT_RECORD_BYTES if is_input else limits.MAX_OUTPUT_RECORD_BYTES
     return Poison(
         f"{topic} does not take a record of {size_of(record)} bytes (key {record.key!r})",
         f"set its max.message.bytes to {limit} (`foldstream topics check` lists what differs), "
-        "then start again: nothing of the batch was published",
+        "then start again: it goes on where it stopped",
     )
 
 

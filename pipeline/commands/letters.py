@@ -50,7 +50,9 @@ def register(commands: Commands) -> None:
             "example:\n"
             "  foldstream deadletter list\n"
             "  foldstream deadletter show 0197f3a2\n"
-            "  foldstream deadletter replay 0197f3a2 --skip"
+            "  foldstream deadletter replay 0197f3a2 --skip\n\n"
+            "--bootstrap, --json, --log-level and the like stand behind list, show or replay;\n"
+            "the --help of each explains them."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -60,6 +60,7 @@ class MemoryBroker:
         self._topics: dict[str, list[Log]] = {}
         self._groups: dict[str, _Group] = {}
         self._joined = 0
+        self.version = 0  #: of what can be read
         self.transactions = Transactions(monotonic, self.write_markers)
         self.offsets = Offsets()
         self.changed = threading.Condition(threading.RLock())
@@ -121,6 +122,7 @@ class MemoryBroker:
             log = self.log(topic, partition)
             record = InRecord(topic, partition, log.end, self._now_ms(), key, value, tuple(headers))
             log.append(record, writer)
+            self.version += 1
             self.changed.notify_all()
         return record.offset
 
@@ -212,6 +214,7 @@ class MemoryBroker:
             for group in markers.groups:
                 self.offsets.mark(group, markers.producer_id, commits)
             self.transactions.written(markers.name)
+            self.version += 1
             self.changed.notify_all()
 
     # --- groups -----------------------------------------------------------------------------------

@@ -92,10 +92,19 @@ class SimulatedConsumer:
             left = until - self._time.monotonic()
             if found or left <= 0:
                 break
-            self._time.sleep(min(left, self._settings["fetch_max_wait_ms"] / 1000))
+            self._await_news(left)
         self._time.sleep(FETCH_S)
         self._site.process.hook("poll:after")
         return found
+
+    def _await_news(self, seconds: float) -> None:
+        memory, membership = self._brokers.memory, self._membership
+        before = memory.version
+
+        def news() -> bool:
+            return memory.version != before or (membership is not None and membership.has_news)
+
+        self._time.wait(news, seconds)
 
     def _forget_lost(self) -> None:
         assert self._membership is not None

@@ -69,6 +69,16 @@ class Membership:
             self._group, self._generation, self._member, self._instance, self._state
         )
 
+    @property
+    def has_news(self) -> bool:
+        """Whether the next `turn` has something to do."""
+        return (
+            self._lost
+            or self._new is not None
+            or self._error is not None
+            or (self._due and not self._waits)
+        )
+
     def turn(self) -> None:
         """What a poll does for the group. Raises kafka-python's error where it cannot go on."""
         self._polled = self._time.monotonic()

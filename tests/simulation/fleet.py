@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache
 
 from pipeline.errors import Fatal, PipelineError
@@ -18,7 +18,7 @@ from pipeline.loop import Ends, Policy, Worker
 from pipeline.memory_ends import create_topics
 from pipeline.memory_network import Process
 from pipeline.memory_time import VirtualTime
-from pipeline.ports import Polled
+from pipeline.ports import Polled, Segment
 from pipeline.simulate import fleet as simulated_sessions
 from pipeline.state import States
 from pipeline.store.memory import MemoryStore
@@ -38,7 +38,24 @@ class Crash(BaseException):
 
 
 class KeptStore(MemoryStore):
-    """What a disk keeps: it outlives the process and the partition's stay with another worker."""
+    """What a disk keeps: it outlives the process and the partition's stay with another worker.
+    ``reached`` is told the points at which the process may die."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.reached: Callable[[str], None] = lambda _: None
+
+    def write(
+        self,
+        partition: int,
+        items: Iterable[Segment],
+        position: int,
+        *,
+        current: bool = True,
+    ) -> None:
+        self.reached("store:before")
+        super().write(partition, items, position, current=current)
+        self.reached("store:after")
 
     def release(self, partition: int) -> None:
         """Stays for its return."""
@@ -63,6 +80,7 @@ class Running:
         self.instance = instance
         self.store = store
         self.process = Process(instance, lambda point: fleet.reached(self, point))
+        store.reached = self.process.hook
         self.busy = False
         self.leaving = False
         self.worker: _Stepped | None = None
@@ -235,6 +253,6 @@ class Fleet:
 @cache
 def lines(number: int) -> tuple[tuple[str, bytes], ...]:
     """Sessions of a few turns, as they are written at the same time; one line is broken."""
-    found = interleaved(simulated_sessions(100 + number, 4, events=11))
+    found = interleaved(simulated_sessions(100 + number, 3, events=12))
     found.insert(len(found) // 2, (found[0][0], b"{broken"))
     return tuple(found)

@@ -37,10 +37,10 @@ def check(history: History, told: Callable[[Fleet], None] = lambda _: None) -> F
 
 
 def _live(fleet: Fleet) -> None:
-    fleet.feed(20)
+    fleet.feed(16)
     for _ in range(ROUNDS):
         fleet.round()
-        fleet.feed(6)
+        fleet.feed(8)
         if fleet.folded():
             break
     fleet.feed(10_000)

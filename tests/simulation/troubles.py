@@ -53,6 +53,7 @@ class Troubles:
         self._requests: list[tuple[str, str, Fate]] = []
         self._dropped: set[str] = set()
         self._markers: list[float | None] = []
+        self._joined = 0
         self.twins = 0
         deployment.brokers.network.fate = self._fate
         deployment.brokers.marker_s = self._marker_s
@@ -116,8 +117,9 @@ class Troubles:
         with suppress(Refusal):
             self._deployment.brokers.memory.transactions.init(name, 10.0)
 
-    def _join(self, fault: Fault, _: Struck) -> None:
-        self._deployment.join(f"x{fault.amount}")
+    def _join(self, _fault: Fault, _: Struck) -> None:
+        self._joined += 1
+        self._deployment.join(f"x{self._joined}")
 
     def _leave(self, _: Fault, who: Struck) -> None:
         self._deployment.leave(who)

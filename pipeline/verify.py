@@ -3,8 +3,9 @@
 Per session the sequence on ``surface``; per key the last record on ``transcript`` and ``overview``,
 where a key whose last record is deleted counts as absent; the dead letters as a set. Key, value
 and headers byte for byte; up to the offsets that the workers have committed, while they go on
-committing: a session that was being written is looked at again at later cuts. One whose first
-records have expired cannot be proven: it is counted and named.
+committing: a session that was being written is folded on to a later cut, and must have been the
+fold's at a point in between. One whose first records have expired cannot be proven: it is counted
+and named.
 
 **The digest of a topic** is what two clusters compare: equal bytes give equal digests, whatever the
 offsets, timestamps, partitions and the order between sessions. It is a sum modulo 2^128, so that
@@ -29,8 +30,9 @@ from .errors import Fatal
 from .ports import Reader
 from .proof.letters import Judged, Letters
 from .proof.locate import locate
-from .proof.partition import PartitionProof, Scope, Told
+from .proof.partition import PartitionProof
 from .proof.records import Mismatch, summed
+from .proof.scope import Scope, Told
 from .proof.scratch import KNOWN, Scratch
 from .topics import Names
 

@@ -22,8 +22,9 @@ from .terminal import Terminal
 VERIFY = """\
 Folds the events afresh up to what the workers have committed, and compares key, value and headers
 of every surface change, every last row and overview, and every dead letter. Workers may go on: a
-session that is being written is looked at again at later cuts. One whose first records have expired
-is unprovable, which is no fault. For each session that differs the first difference is named.
+session that is being written is folded on to a later cut, and its topics must have been right at a
+point in between. A session whose first records have expired is unprovable, which is no fault. For
+each session that differs the first difference is named.
 
 The digest of a topic is the same on two clusters that hold the same, wherever it stands: per
 session (events, surface) or key (transcript, overview; its last record), over key, value and
@@ -31,8 +32,8 @@ headers, in any order and without offsets and timestamps; dead letters without t
 Compare them when the workers are at rest.
 
 Needs about 200 bytes of disk per row and session in the temporary folder (TMPDIR), and memory that
-does not grow. Exits 0 = proven, 1 = something differs, 3 = nothing differs, but some sessions were
-written all the while."""
+does not grow. Exits 0 = proven, 1 = something differs, 3 = nothing differs, but some sessions that
+are being written were not decided within --rounds."""
 
 
 def register(commands: Commands) -> None:
@@ -66,7 +67,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--session", metavar="ID", help="prove this session alone")
     number(parser, "--max-row-bytes", "as the workers were given (8 MiB)")
     arguments.strict_sessions(parser, "sessions that park at their first fault, as for the workers")
-    number(parser, "--rounds", f"looks at sessions that are being written ({ROUNDS})")
+    number(parser, "--rounds", f"later cuts for sessions that are being written ({ROUNDS})")
     json_output(parser, "the verdict")
 
 
@@ -153,7 +154,7 @@ def sentence(verdict: Verdict) -> str:
         said = f"UNDECIDED ({proven})"
     notes = [f"{verdict.behind} events not folded yet"] if verdict.behind else []
     for count, word, sessions in (
-        (verdict.undecided_count, "were written all the while", verdict.undecided),
+        (verdict.undecided_count, "undecided within --rounds", verdict.undecided),
         (verdict.unprovable_count, "unprovable", verdict.unprovable),
     ):
         if count:

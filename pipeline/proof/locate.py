@@ -18,8 +18,9 @@ from pipeline.state import States
 from schemas.codec import decode_change
 from schemas.errors import ReadError
 
-from .partition import RESIDENT, Found, Scope
+from .partition import RESIDENT
 from .records import LASTS, Mismatch, digest, mismatch, of, seq_of, session_of, text
+from .scope import Found, Scope
 from .scratch import Last, Scratch, full
 from .states import ScratchStates
 
@@ -34,11 +35,12 @@ _SURFACES = (
 
 class Wanted(Struct):
     """One session that differs: the row that is its first to differ, if one is; how many surface
-    changes the fold gave and the topic had."""
+    changes the fold gave and the topic had. ``moving``: the topic may have more by right."""
 
     last: Last | None = None
     folded: int = 0
     met: int = 0
+    moving: bool = False
     said: Mismatch | None = None
     record: OutRecord | None = None
 
@@ -52,9 +54,15 @@ def locate(
     if not wanted:
         return []
     for last in scratch.broken_lasts():
-        one = wanted.get(session_of(last.key, last.role))
-        if one is not None and (one.last is None or (last.seq, last.role) < _order(one.last)):
+        session = session_of(last.key, last.role)
+        one = wanted.get(session)
+        at = (last.role, last.key)
+        if one is None or at not in found.moving.get(session, {at}):
+            continue
+        if one.last is None or _order(last) < _order(one.last):
             one.last = last
+    for session in found.moving.keys() & wanted.keys():
+        wanted[session].moving = True
     location = _Location(scope, scratch, partition, wanted)
     location.fold(found.judged.begin, found.judged.cut)
     location.surfaces(found.ends["surface"])
@@ -142,6 +150,8 @@ class _Location:
             what = f"change {place + 1} of the session differs from the fold's, of seq {seq}"
             folded = OutRecord("surface", self._partition, session, value, headers)
         else:
+            if one.moving:
+                return
             what = f"a record too many: the fold gives {one.folded} changes"
             folded = None
         elsewhere = self._place_of(session, mark)

@@ -1,91 +1,36 @@
 """One partition under proof: folded up to a cut, held against its topics, and again at later cuts
 for what was being written meanwhile (streams.md §5).
 
-A cut is what the group has committed. Every record that is on an output topic when its end is asked
-for afterwards comes of events below that cut, or of events that were folded since: those are met in
-the next round. So a difference counts when its session has no event between the cut and one that
-was committed well after the topics were read; until then the session is open.
+A cut is what the group has committed. What is on an output topic when its end is asked for
+afterwards comes of events below that cut, or of some that were folded since. So a session that
+differs stays open, and is folded on event by event to a next cut. It is proven if the topics were
+the fold's at some point between the two: the surface as far as it went, and each last record that
+differed as one that the fold gives in between. It differs if it has no events any more, or if a
+record stays that the fold does not give.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import TypeAlias
-
-from msgspec import Struct
+from collections.abc import Iterator
 
 from operators.events import Header
-from pipeline import limits
-from pipeline.batch import BatchResult, ReadRecord, advance, read, render
+from pipeline.batch import BatchResult, ReadRecord, read
 from pipeline.errors import Fatal
-from pipeline.ports import InRecord, Reader
+from pipeline.ports import InRecord
 from pipeline.state import States
-from pipeline.topics import Names
 
 from .letters import Judged, Letters
 from .records import LASTS, absent, chained, of, seq_of, session_of
+from .scope import Found, Scope
 from .scratch import BROKEN, KNOWN, WINDOW, Scratch
 from .states import ScratchStates
-
-Told: TypeAlias = Callable[[str, int, int], None]
-"""Progress: the topic being read, records done, records to read (as far as offsets tell)."""
 
 BATCH = 10_000  #: records folded at once: what changes twice in them is written once
 BATCH_BYTES = 16 * 1024 * 1024
 RESIDENT = 64 * 1024 * 1024  #: bytes of sessions kept decoded
-QUIET = 2  #: rounds without an event after which a difference counts
-
-
-class Scope(Struct, frozen=True, kw_only=True):
-    """What is proven and how. ``session``: that one alone. ``rounds``: most further cuts for
-    sessions that are being written; ``pause`` waits between two of them. ``strict``: whether a
-    session parks at its first fault, as the workers were told."""
-
-    reader: Reader
-    names: Names
-    max_row_bytes: int
-    strict: Callable[[str], bool]
-    session: bytes | None
-    rounds: int
-    pause: Callable[[], None]
-    told: Told
-
-    def records(self, role: str, partition: int, start: int, stop: int) -> Iterator[InRecord]:
-        """Committed records in scope, with progress."""
-        topic = self.names.of(role)
-        seen = start
-        for count, record in enumerate(self.reader.read(topic, partition, start, stop), 1):
-            if count % 1000 == 0:
-                self.told(topic, record.offset - start, stop - start)
-            seen = record.offset
-            if self.session is None or session_of(record.key, role) == self.session:
-                yield record
-        if seen > start:
-            self.told(topic, stop - start, stop - start)
-
-    def fold(
-        self, lines: list[ReadRecord], states: States, partition: int
-    ) -> Iterator[BatchResult]:
-        """The lines folded onto ``states``, as a worker folds them."""
-        while lines:
-            known = states.of(partition)
-            folded = advance(lines, known, limits.BATCH_WEIGHT, self.strict)
-            result = render(folded, self.max_row_bytes)
-            states.merge(partition, result.states, result.segments, 0)
-            yield result
-            lines = lines[folded.taken :]
-
-
-class Found(Struct):
-    """What one partition came to: sessions that differ, that stay undecided, that cannot be
-    proven."""
-
-    judged: Judged
-    ends: dict[str, int]
-    behind: int = 0
-    differing: list[bytes] = []
-    undecided: list[bytes] = []
-    unprovable: list[bytes] = []
+QUIET = 2
+"""Rounds that a difference must outlive without an event of its session, and one more that a record
+may stay which the fold does not give: an offset may be seen a moment after what it stands for."""
 
 
 class PartitionProof:
@@ -102,6 +47,8 @@ class PartitionProof:
         self._end = end
         self._surface_expired = False
         self._open: dict[bytes, int] = {}
+        self._wanted: dict[tuple[str, bytes], bytes | None] = {}
+        self._strange: dict[tuple[str, bytes], tuple[bytes | None, int]] = {}
 
     def run(self) -> Found:
         """Fold, compare, and go on while sessions are open and rounds left."""
@@ -112,7 +59,9 @@ class PartitionProof:
             if not any(self._undecided()):
                 break
             self._scope.pause()
+            short = self._want()
             touched = self._fold(collect=True)
+            self._drop_proven(short)
             self._read_topics()
             now = set(self._differing())
             self._open = {
@@ -122,10 +71,43 @@ class PartitionProof:
             }
         return self._found()
 
+    def _want(self) -> set[bytes]:
+        """What the fold must give on its way to the next cut for the open sessions to be proven;
+        returns those of which it has given more than the surface has."""
+        self._wanted = {
+            (last.role, last.key): last.topic
+            for last in self._scratch.broken_lasts()
+            if session_of(last.key, last.role) in self._open
+        }
+        chains = ((session, self._scratch.chain(session)) for session in self._open)
+        return {session for session, chain in chains if chain.topic_count < chain.fold_count}
+
+    def _drop_proven(self, short: set[bytes]) -> None:
+        """Sessions whose topics were the fold's between two cuts are open no more."""
+        before, self._strange = self._strange, {}
+        for at, mark in self._wanted.items():
+            known, rounds = before.get(at, (mark, 0))
+            self._strange[at] = (mark, rounds + 1 if known == mark else 1)
+        left = {session_of(key, role) for role, key in self._wanted} | short
+        for session in [session for session in self._open if session not in left]:
+            chain = self._scratch.chain(session)
+            if chain.fold_count >= chain.topic_count and not chain.flags & BROKEN:
+                del self._open[session]
+
     def _undecided(self) -> Iterator[bytes]:
+        strange = self._strangers()
         for session, quiet in self._open.items():
-            if quiet < QUIET and not self._scratch.chain(session).flags & BROKEN:
+            decided = quiet >= QUIET or session in strange
+            if not decided and not self._scratch.chain(session).flags & BROKEN:
                 yield session
+
+    def _strangers(self) -> dict[bytes, set[tuple[str, bytes]]]:
+        """By session, keys whose last record stays and is none that the fold gives."""
+        found: dict[bytes, set[tuple[str, bytes]]] = {}
+        for (role, key), (_, rounds) in self._strange.items():
+            if rounds > QUIET:
+                found.setdefault(session_of(key, role), set()).add((role, key))
+        return found
 
     def _found(self) -> Found:
         scope, partition = self._scope, self._partition
@@ -135,6 +117,10 @@ class PartitionProof:
         found.undecided = list(self._undecided())
         undecided = set(found.undecided)
         found.unprovable = [s for s, c in self._scratch.chains() if c.flags & WINDOW]
+        strange = self._strangers()
+        found.moving = {
+            s: strange.get(s, set()) for s, quiet in self._open.items() if quiet < QUIET
+        }
         for session in self._open:
             if session not in undecided:
                 kind = found.unprovable if self._expired(session) else found.differing
@@ -186,8 +172,19 @@ class PartitionProof:
             chain = self._scratch.chain(record.key or b"")
             chain.events_count += 1
             chain.events = chained(chain.events, of(record))
-        for result in self._scope.fold(lines, self._states, self._partition):
-            self._gather(result)
+        for some in self._steps(lines):
+            for result in self._scope.fold(some, self._states, self._partition):
+                self._gather(result)
+
+    def _steps(self, lines: list[ReadRecord]) -> Iterator[list[ReadRecord]]:
+        """Those of open sessions one by one, as any of them may have ended a worker's batch."""
+        rest = []
+        for item in lines:
+            if item.record.key in self._open:
+                yield [item]
+            else:
+                rest.append(item)
+        yield rest
 
     def _gather(self, result: BatchResult) -> None:
         scratch = self._scratch
@@ -204,6 +201,8 @@ class PartitionProof:
                 gone = role == "transcript" and absent(record.value)
                 value = None if gone else of(record)
                 scratch.expect(role, key, value, seq_of(record.headers))
+                if (role, key) in self._wanted and self._wanted[role, key] == value:
+                    del self._wanted[role, key]
             elif role == "deadletter":
                 self._letters.expect(record)
 

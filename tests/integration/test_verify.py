@@ -43,7 +43,7 @@ def at_work(deployment: Deployment) -> Iterator[None]:
     for thread in threads:
         thread.start()
     try:
-        until = time.monotonic() + 60
+        until = time.monotonic() + 150
         while worker.totals["records"] < len(RESTING) + 20:
             assert time.monotonic() < until
             time.sleep(0.05)
@@ -52,7 +52,7 @@ def at_work(deployment: Deployment) -> Iterator[None]:
         done.set()
         deployment.stop.set()
         for thread in threads:
-            thread.join(60)
+            thread.join(120)
         deployment.stop.clear()
 
 

@@ -386,34 +386,57 @@ def test_sessions_that_are_being_written_are_proven_at_later_cuts() -> None:
     assert half < verdict.events
 
 
-def test_a_session_that_never_rests_is_undecided_and_named() -> None:
+def never_at_rest(edited: Callable[[World], type[Busy]] = lambda _: Busy) -> tuple[World, Busy]:
+    """One session, and a worker that folds a line of it whenever an end is asked for."""
     world = World()
     mine = [(SESSION, line) for session, line in LINES if session == SESSION]
-    world.feed(mine[:5])
+    world.feed(mine[:30])
     world.run()
-    reader = Busy(world, mine[5:] + [(SESSION, b"?")] * 200, times=200, each=1)
+    return world, edited(world)(world, mine[30:] + [(SESSION, b"?")] * 200, times=200, each=1)
+
+
+def test_a_session_that_never_rests_is_proven_between_two_cuts() -> None:
+    world, reader = never_at_rest()
     verdict = verify(reader, world.names, rounds=3, pause=lambda: None)
+    assert verdict.ok, verdict
+    assert verdict.behind > 0
+
+
+def test_without_a_further_cut_it_is_undecided_and_named() -> None:
+    world, reader = never_at_rest()
+    verdict = verify(reader, world.names, rounds=0, pause=lambda: None)
     assert not verdict.ok
     assert verdict.undecided == (SESSION,)
     assert verdict.differing == 0
 
 
+def test_a_stray_row_is_found_although_its_session_never_rests() -> None:
+    world, reader = never_at_rest()
+    row = records(world, "transcript")[0]
+    value = bytearray(row.value or b"")
+    value[-3] ^= 1
+    offset = append(world, "transcript", row, bytes(value))
+    verdict = verify(reader, world.names, rounds=9, pause=lambda: None)
+    assert (verdict.differing, verdict.undecided) == (1, ())
+    assert verdict.mismatch is not None
+    assert (verdict.mismatch.topic, verdict.mismatch.offset) == (row.topic, offset)
+
+
 def test_a_broken_surface_is_found_although_its_session_never_rests() -> None:
-    world = World()
-    mine = [(SESSION, line) for session, line in LINES if session == SESSION]
-    world.feed(mine[:30])
-    world.run()
-    one, other = records(world, "surface")[:2]
+    def swapped(world: World) -> type[Busy]:
+        one, other = records(world, "surface")[:2]
 
-    class Swapped(Busy):
-        def read(
-            self, topic: str, partition: int, start: int = 0, end: int | None = None
-        ) -> Iterator[InRecord]:
-            swap = {one.offset: other, other.offset: one} if topic == one.topic else {}
-            for record in super().read(topic, partition, start, end):
-                yield swap.get(record.offset, record)
+        class Swapped(Busy):
+            def read(
+                self, topic: str, partition: int, start: int = 0, end: int | None = None
+            ) -> Iterator[InRecord]:
+                swap = {one.offset: other, other.offset: one} if topic == one.topic else {}
+                for record in super().read(topic, partition, start, end):
+                    yield swap.get(record.offset, record)
 
-    reader = Swapped(world, mine[30:] + [(SESSION, b"?")] * 200, times=200, each=1)
+        return Swapped
+
+    world, reader = never_at_rest(swapped)
     verdict = verify(reader, world.names, rounds=4, pause=lambda: None)
     assert verdict.differing == 1
     assert verdict.mismatch is not None

@@ -92,7 +92,7 @@ def test_a_verdict_names_the_first_difference_or_what_was_proven() -> None:
     )
     moving = replace(proof, undecided_count=1, undecided=("hot",))
     assert sentence(moving) == (
-        f"verify: UNDECIDED ({proven}); 1 sessions were written all the while, e.g. hot"
+        f"verify: UNDECIDED ({proven}); 1 sessions undecided within --rounds, e.g. hot"
     )
 
 

@@ -63,14 +63,10 @@ class Listed(Struct, frozen=True):
     letter: DeadLetter | None
 
 
-def read_letters(reader: Reader, topic: str, limit: int | None = None) -> Iterator[Listed]:
-    """The dead letters of every partition, oldest first within each; at most ``limit``."""
-    count = 0
+def read_letters(reader: Reader, topic: str) -> Iterator[Listed]:
+    """The dead letters of every partition, oldest first within each."""
     for partition in range(reader.partitions(topic)):
         for record in reader.read(topic, partition):
-            if limit is not None and count >= limit:
-                return
-            count += 1
             yield Listed(record, letter_of(record))
 
 

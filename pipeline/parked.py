@@ -21,6 +21,7 @@ from .waiting import Waiting, add_all, as_received, at_first, letters_of, sent_s
 
 Told = Callable[[str, int, int], None]
 """Hears what is read, how many records of it, and of how many."""
+LOOKS = 5  #: at a state that cannot be read, each up to a later end
 _LATER = 2**62  #: offsets of a replay that is only foreseen
 
 
@@ -40,7 +41,18 @@ class StateReader:
         self._segments: dict[str, bytes] = {}
 
     def look(self, told: Told = untold) -> Session | None:
-        """The state at the end of this moment; None if the topic has none."""
+        """The state at the end of this moment; None if the topic has none. `Fatal` if it cannot be
+        read: damaged, or of a newer program."""
+        for n in range(LOOKS):
+            self._read_on(told)
+            try:
+                return snapshot.load(self._session, self._segments) if self._segments else None
+            except snapshot.SnapshotError as error:  # the end may cut a transaction in two
+                if n == LOOKS - 1:
+                    raise Fatal(str(error), "have the workers fold it again") from error
+        return None
+
+    def _read_on(self, told: Told) -> None:
         start, end = self._position, self._reader.bounds(self._topic, self._partition)[1]
         wanted = self._session.encode()
         for record in self._reader.read(self._topic, self._partition, start, end):
@@ -56,7 +68,6 @@ class StateReader:
             else:
                 self._segments[segment] = record.value
         self._position = end
-        return snapshot.load(self._session, self._segments) if self._segments else None
 
 
 class Situation(Struct, frozen=True):

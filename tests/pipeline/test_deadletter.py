@@ -29,11 +29,6 @@ def test_what_was_written_is_read() -> None:
     assert [(header.key, header.value) for header in letter.headers] == [("epoch", b"x")]
 
 
-def test_a_limit_is_kept() -> None:
-    assert len(list(read_letters(MemoryReader(broker_with(5)), "dead", limit=2))) == 2
-    assert list(read_letters(MemoryReader(broker_with(5)), "dead", limit=0)) == []
-
-
 def test_a_record_that_is_none_of_ours_is_listed_without_a_letter() -> None:
     broker = broker_with(1)
     broker.append("dead", 0, b"k", b"not avro")

@@ -250,6 +250,40 @@ def test_a_session_without_dead_letters_or_state_is_named() -> None:
         parked.require_state(known, S, foreign)
 
 
+class Halved(MemoryReader):
+    """Ends of the state topic fall into the middle of a transaction at first."""
+
+    halved = True
+
+    def bounds(self, topic: str, partition: int) -> tuple[int, int]:
+        first, end = super().bounds(topic, partition)
+        if topic.endswith(".state") and self.halved:
+            self.halved = False
+            return first, end - 2  # without the transaction's marker and the head
+        return first, end
+
+
+def test_a_state_that_is_being_written_is_looked_at_again() -> None:
+    desk = Desk()
+    long = simulate(5, events=5000, features=())
+    desk.feed(long.id, *long.lines, b"{")
+    desk.strict = "*"
+    desk.work()
+    reader = Halved(desk.broker)
+    states = parked.StateReader(reader, desk.names, long.id, 0)
+    state = states.look()
+    assert state is not None
+    assert state.parked is not None
+    assert not reader.halved
+
+
+def test_a_state_that_cannot_be_read_is_said() -> None:
+    desk = parked_at(10, b"{")
+    desk.broker.append(desk.names.of("state"), 0, S.encode(), b'{"version":99}')
+    with pytest.raises(Fatal, match="is version 99, this program reads up to 2"), desk.found():
+        pass
+
+
 def test_a_value_too_large_for_its_letter_is_read_from_the_events() -> None:
     desk = parked_at(10, b"{")
     letter = desk.letters()[3]

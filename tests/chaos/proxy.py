@@ -132,11 +132,10 @@ class Proxy:
     async def _close(self) -> None:
         for server in self._servers:
             server.close()
+        self._delay = 0.0
         await self._each(_Pair.reset)
-        tasks = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        if tasks := asyncio.all_tasks() - {asyncio.current_task()}:
+            await asyncio.wait(tasks, timeout=CALL_S / 2)
 
 
 class _Pair:

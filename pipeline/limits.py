@@ -89,10 +89,13 @@ CALL_TIMEOUT_S: Final = 8.0
 #: Closing an abandoned producer: it has nothing left that matters.
 CLOSE_TIMEOUT_S: Final = 1.0
 
-#: A producer's request that is not answered fails; below the call timeout, so that the client's own
-#: error, which says more, comes first. Consumers keep the client's 30 s: what they ask waits behind
-#: their own request to join the group, and that until a dead member's session has expired.
+#: A request that is not answered fails; below the call timeout, so that the client's own error, which
+#: says more, comes first.
 REQUEST_TIMEOUT_MS: Final = 5_000
+
+#: The same for members of a group: what they ask waits behind their own request to join it, and that
+#: until a dead member's session has expired.
+MEMBER_TIMEOUT_MS: Final = 15_000
 
 #: A produced batch that is not acknowledged fails its futures; below the transaction timeout.
 DELIVERY_TIMEOUT_MS: Final = 8_000

@@ -117,6 +117,7 @@ class KafkaReader:
     def _consumer(self, isolation: str) -> Any:
         ours = {
             **COMMON,
+            "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "isolation_level": isolation,

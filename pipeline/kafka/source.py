@@ -221,6 +221,7 @@ class KafkaSource:
     def _consumer_settings(self) -> dict[str, Any]:
         return {
             **COMMON,
+            "request_timeout_ms": limits.MEMBER_TIMEOUT_MS,
             "group_id": self._settings.group,
             "group_instance_id": self._settings.instance,
             "enable_auto_commit": False,

@@ -89,11 +89,11 @@ CALL_TIMEOUT_S: Final = 8.0
 #: Closing an abandoned producer: it has nothing left that matters.
 CLOSE_TIMEOUT_S: Final = 1.0
 
-#: A request that is not answered fails; below the call timeout, so that the client's own error, which
-#: says more, comes first.
+#: A request that is not answered fails; below the call timeout, so that the client's own error comes
+#: first: it says more.
 REQUEST_TIMEOUT_MS: Final = 5_000
 
-#: The same for members of a group: what they ask waits behind their own request to join it, and that
+#: The same for members of a group: what they ask waits behind their own request to join, and that
 #: until a dead member's session has expired.
 MEMBER_TIMEOUT_MS: Final = 15_000
 

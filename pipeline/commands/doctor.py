@@ -18,7 +18,6 @@ from pipeline.doctor import Finding, Surroundings, examine, machine
 from pipeline.errors import PipelineError
 from pipeline.plain import visible_line
 from pipeline.store.folder import state_folder
-from pipeline.store.identity import Identity
 
 from . import arguments, brokers
 from .arguments import DONE, FAILED, Commands, command, json_output
@@ -26,7 +25,6 @@ from .terminal import Terminal
 
 PAUSE_S = 3.0  #: between two looks at what should move: longer than any batch takes
 LIBRARIES = ("kafka-python", "crc32c")
-TOMBSTONES_MS = 24 * 3_600_000  #: Kafka's own default
 
 ABOUT = """\
 Looks at this machine, the brokers, the topics and their copies, the settings that transactions rest
@@ -79,25 +77,19 @@ def _findings(settings: Config) -> Iterator[Finding]:
         names = brokers.names(settings)
         about = Surroundings(names, settings.bootstrap, _now_ms, lambda: time.sleep(PAUSE_S))
         yield from examine(probe, about)
-        yield from _store(settings, probe)
+        yield from _store(settings)
 
 
-def _store(settings: Config, probe: object) -> Iterator[Finding]:
+def _store(settings: Config) -> Iterator[Finding]:
     from pipeline.doctor.stores import look  # noqa: PLC0415 - only where there is a store
-    from pipeline.kafka.doctor import KafkaProbe  # noqa: PLC0415 - as above
+    from pipeline.kafka.origin import state_origin  # noqa: PLC0415 - as above
 
-    assert isinstance(probe, KafkaProbe)
     instance = settings.instance or f"{socket.gethostname()}-0"
     folder = state_folder(settings.state_dir, settings.application, instance, os.environ)
-    names = brokers.names(settings)
 
     def held(path: Path) -> Iterator[Finding]:
-        topic = probe.topics([names.of("state")]).get(names.of("state"))
-        kept = topic.settings.get("delete.retention.ms", "") if topic else ""
-        seconds = int(kept if kept.isdecimal() else TOMBSTONES_MS) / 1000
-        which = topic.id if topic else ""
-        identity = Identity(probe.cluster(), which, names.application, seconds)
-        yield from look(path, identity, time.time())
+        origin = state_origin(brokers.cluster(settings), brokers.names(settings))
+        yield from look(path, origin, time.time())
 
     try:
         yield from machine.store(folder, held)

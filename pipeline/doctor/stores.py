@@ -7,14 +7,14 @@ from pathlib import Path
 
 from rocksdict import AccessType, Options, Rdict
 
-from pipeline.store.identity import Identity, Meta, Unusable, usable
 from pipeline.store.local import META
+from pipeline.store.origin import Meta, Origin, Unusable, usable
 from pipeline.store.rocks import Damaged, by_remedy
 
 from .facts import Finding, plural
 
 
-def look(folder: Path, identity: Identity, now_s: float) -> Iterator[Finding]:
+def look(folder: Path, origin: Origin, now_s: float) -> Iterator[Finding]:
     """Each partition's: for which topics it was written, and how far it is."""
     fine: list[Meta] = []
     for path in sorted(folder.glob("partition-*")):
@@ -22,7 +22,7 @@ def look(folder: Path, identity: Identity, now_s: float) -> Iterator[Finding]:
         if not number.isdecimal() or not path.is_dir():
             continue
         try:
-            fine.append(usable(_meta(path), identity, int(number), now_s))
+            fine.append(usable(_meta(path), origin, int(number), now_s))
         except Unusable as reason:
             what = f"cannot be used: {reason}"
             fix = "nothing: a worker that is given the partition reads it from the topic"

@@ -25,8 +25,8 @@ from pipeline.doctor.facts import (
 )
 from pipeline.doctor.stores import look
 from pipeline.errors import Fatal
-from pipeline.store.identity import Identity
 from pipeline.store.local import LocalStore
+from pipeline.store.origin import Origin
 from pipeline.topics import ROLES, Found, Names, specs
 
 NAMES = Names()
@@ -391,23 +391,23 @@ def test_versions_with_known_faults() -> None:
 
 
 def test_the_local_store(tmp_path: Path) -> None:
-    identity = Identity("c", "t", "foldstream", 86_400.0)
+    origin = Origin("c", "t", "foldstream", 86_400.0)
     folder = tmp_path / "foldstream" / "w-0"
 
-    def told(other: Identity = identity) -> list[Finding]:
+    def told(other: Origin = origin) -> list[Finding]:
         return list(machine.store(folder, lambda path: look(path, other, NOW / 1000)))
 
     assert [one.what for one in machine.store(None, lambda _: iter(()))] == [
         "cold sessions stay in memory, as asked"
     ]
     assert "is not there" in told()[0].what
-    store = LocalStore(folder, identity, lambda: NOW / 1000)
+    store = LocalStore(folder, origin, lambda: NOW / 1000)
     store.open(3)
     store.write(3, [("s", "", b"head")], 17)
     store.close()
     (finding,) = told()
     assert (finding.level, finding.what) == ("ok", "1 partition with 1 session of this cluster")
-    wrong = told(Identity("other", "t", "foldstream", 86_400.0))[0]
+    wrong = told(Origin("other", "t", "foldstream", 86_400.0))[0]
     assert wrong.level == "warn"
     assert "it is of another cluster" in wrong.what
 

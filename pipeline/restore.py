@@ -65,13 +65,16 @@ def begin(reader: Reader, topic: str, states: States, start: Start) -> Restore:
     partition = start.partition
     first, end = reader.bounds(topic, partition)
     held = states.open(partition)
+    if held is not None and first == end:  # emptied: what was folded without it, is told then
+        states.wipe(partition)
+        held = None
     if held is not None and held > end:  # a new leader may not know its end yet: tried again
         raise Retriable(
             f"{topic}[{partition}] ends at offset {end}, yet the local store has it up to {held}: "
             "the topic lost records",
             FOLD_ANEW,
         )
-    if first > (held or 0):  # compaction leaves a topic's first offset where it was
+    if (held or 0) < first < end:  # compaction leaves a topic's first offset where it was
         raise Fatal(
             f"{topic}[{partition}] begins at offset {first}: states below it were deleted",
             f"see that its cleanup.policy is compact; {FOLD_ANEW}",

@@ -63,6 +63,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     application_id: str | None = None  # None: that of the prefix, see `application`
     instance: str | None = None
     max_row_bytes: Count = limits.MAX_ROW_BYTES
+    skip_expired: bool = False
     state_dir: str | None = None  # None: in the user's folder for state; "none": in memory
     resident_bytes: Count = limits.RESIDENT_BYTES
     listen: str | None = None

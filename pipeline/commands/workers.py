@@ -58,6 +58,7 @@ def register(commands: Commands) -> None:
     arguments.topics(parser)
     parser.add_argument("--instance", help="this worker's lasting name (host name and -0)")
     switch(parser, "--once", "end when everything there is has been folded")
+    switch(parser, "--skip-expired", "go on behind records that expired before they were folded")
     arguments.strict_sessions(parser, "park every session at its first fault")
     number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
     parser.add_argument(
@@ -134,6 +135,7 @@ def worker_settings(
         application=settings.application,
         client_options=settings.client_options,
         max_row_bytes=settings.max_row_bytes,
+        skip_expired=settings.skip_expired,
         strict=settings.strict_sessions,
         resident_bytes=settings.resident_bytes,
         stop=stop,

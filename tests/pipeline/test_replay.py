@@ -25,6 +25,7 @@ from pipeline.waiting import as_received, whole
 from pipeline.wiring import WorkerSettings, build
 from schemas.codec import decode_change
 from schemas.deadletter import DeadLetter, decode_dead_letter
+from tests.pipeline.parked_partition import Partition
 
 S = "sim-00000007"
 LINES = simulate(7, events=30, features=()).lines
@@ -303,3 +304,17 @@ def test_foreseen_is_what_happens() -> None:
     assert seen.stop is not None
     assert (seen.stop.first, seen.stop.reason) == (15, "not-avro")
     assert known.at == Place("sessions.events", 0, len(LINES))
+
+
+def test_a_batch_that_only_puts_aside_is_remembered() -> None:
+    partition = Partition()
+    partition.feed(S, [*LINES[:5], b"{"])
+    partition.fold()
+    sent = partition.plan(S, Decision(fix=LINES[5]))
+    partition.feed(S, [LINES[6]])
+    partition.fold()
+    partition.sends(sent)
+    partition.fold()
+    held = partition.state(S).parked
+    assert held is not None
+    assert (held.at, held.tail) == (None, 6)

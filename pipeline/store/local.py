@@ -1,7 +1,7 @@
 """Cold sessions on this machine's disk, with the position they stand for (`ports.StateStore`).
 
 Each partition is a RocksDB database of its own, so that what befalls one wipes that one. Keys are
-the session's length and name and the segment's, values its bytes; one more record, `origin.Meta`,
+the session (`_key`) and the segment's name, values its bytes; one more record, `origin.Meta`,
 holds the position and is written in the same batch. Whatever makes a store unusable is said in one
 line, and the partition is read from the topic again.
 """
@@ -18,6 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 from msgspec.structs import replace
+from xxhash import xxh3_64_digest
 
 from pipeline.errors import Fatal, StoreDamaged
 from pipeline.logs import at
@@ -109,7 +110,7 @@ class LocalStore:
         with _in_use(partition, part):
             if not part.database.key_may_exist(start):  # most are not: sessions that begin
                 return None
-            found = dict(_rows(part.database, start))
+            found = dict(_rows(part.database.iter(self._memory.one_session), start))
         return found or None
 
     def sessions(self, partition: int) -> int:
@@ -194,14 +195,15 @@ class LocalStore:
 
 
 def _key(session: str, segment: str) -> bytes:
-    """No session's keys begin with those of another, whatever the names."""
+    """A hash of the session, its name and length, and the segment: no session's keys begin with
+    those of another, whatever the names."""
     name = session.encode()
-    return len(name).to_bytes(2) + name + segment.encode()
+    return xxh3_64_digest(name) + len(name).to_bytes(2) + name + segment.encode()
 
 
-def _rows(database: Any, start: bytes) -> Iterator[tuple[str, bytes]]:
-    """Segment and value of the keys that begin so."""
-    rows = database.iter()
+def _rows(rows: Any, start: bytes) -> Iterator[tuple[str, bytes]]:
+    """Segment and value of the keys that begin so, and the end of the iterator: an error's
+    traceback would keep it, and it would keep the database open."""
     try:
         rows.seek(start)
         while rows.valid():
@@ -212,7 +214,7 @@ def _rows(database: Any, start: bytes) -> Iterator[tuple[str, bytes]]:
             rows.next()
         rows.status()  # raises what ended it, else damage would look like absence
     finally:
-        del rows  # an error's traceback would keep it, and it would keep the database open
+        del rows
 
 
 def _present(database: Any, heads: Collection[bytes]) -> int:

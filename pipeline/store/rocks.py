@@ -18,6 +18,8 @@ from rocksdict import (
     DBCompressionType,
     Options,
     Rdict,
+    ReadOptions,
+    SliceTransform,
     WriteBatch,
     WriteBufferManager,
     WriteOptions,
@@ -31,6 +33,9 @@ WRITE_BUFFER = 8 << 20
 #: Of all partitions together; and blocks of keys (values are not cached: the residents are).
 WRITE_BUFFERS = 64 << 20
 BLOCK_CACHE = 32 << 20
+
+#: Leading bytes of a key that are one session's: filters tell which files have any.
+PREFIX = 8
 
 #: A shorter value stays with its key.
 BLOB_FROM = 256
@@ -58,6 +63,8 @@ class Memory:
         self.write_buffer = write_buffer
         self.cache = Cache(BLOCK_CACHE)
         self.buffers = WriteBufferManager(WRITE_BUFFERS, allow_stall=False)
+        self.one_session = ReadOptions()  # for iterators: look only where its filter says
+        self.one_session.set_prefix_same_as_start(True)
 
 
 def open_database(path: Path, memory: Memory) -> Rdict:
@@ -83,6 +90,7 @@ def _options(memory: Memory) -> Options:
     blocks.set_format_version(5)
     options = Options(raw_mode=True)
     options.create_if_missing(True)
+    options.set_prefix_extractor(SliceTransform.create_fixed_prefix(PREFIX))
     options.set_block_based_table_factory(blocks)
     options.set_write_buffer_size(memory.write_buffer)
     options.set_write_buffer_manager(memory.buffers)

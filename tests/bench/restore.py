@@ -7,7 +7,6 @@ from outside: seconds count from its start to its first commit, and its memory i
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -206,8 +205,7 @@ def _watched(setting: _Setting, folder: Path, *, kill: bool) -> Seen:
     assert len(commits) == limits.PARTITIONS, "the worker ended"
     peak = _peak_mib(process.pid)
     process.send_signal(signal.SIGKILL if kill else signal.SIGTERM)
-    process.stdout.close()
-    process.wait()
+    process.communicate()
     watchdog.cancel()
     first, *_, last = commits.values()
     return Seen(first.at - start, first.cpu, last.at - start, restored, peak)
@@ -241,7 +239,6 @@ def work(bootstrap: str, prefix: str, application: str, folder: str) -> None:
     """A worker, as ``foldstream run`` makes it, until it is told to stop."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     settings = WorkerSettings(
         broker=bootstrap,
         instance="bench",
@@ -250,13 +247,4 @@ def work(bootstrap: str, prefix: str, application: str, folder: str) -> None:
         state_dir=Path(folder),
         stop=stop,
     )
-    profile = os.environ.get("RESTORE_PROFILE")
-    running = build(settings, _Telling())
-    if profile is None:
-        running.run()
-        return
-    import cProfile
-
-    profiler = cProfile.Profile()
-    profiler.runcall(running.run)
-    profiler.dump_stats(f"{profile}.{os.getpid()}")
+    build(settings, _Telling()).run()

@@ -14,7 +14,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from random import Random
 
@@ -32,7 +32,7 @@ from .measures import quantile, table
 from .stage import PARTITIONS, Stage, say, stage
 
 AIM_S = 0.25
-SETTLED_S = 4.0  #: after a worker came or went everything has moved
+SETTLED_S = 2.0  #: after the last partition has moved
 REST_S = 10.0
 READY_S = 60.0
 COLUMNS = ("", "gaps", "p50 ms", "p99 ms", "max ms")
@@ -75,36 +75,53 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _move(there: Stage, crew: Crew, feeder: Feeder, moves: int) -> tuple[Span, list[Span]]:
-    folder, names = crew.place.folder, crew.place.names
+    folder = crew.place.folder
     (folder / "state").mkdir()
     workers = [crew.start("w1"), crew.start("w2")]
     feeder.start()
     if not Crew.until(lambda: _all_commit(folder, workers), READY_S):
         raise TimeoutError("two workers do not share all partitions")
     time.sleep(SETTLED_S)
-    windows = [(time.monotonic(), time.monotonic() + REST_S)]
+    began = time.monotonic()
     time.sleep(REST_S)
+    windows = [(began, time.monotonic())]
     for number in range(moves):
-        windows.append(_window())
-        guest = crew.start(f"w{3 + number}")
-        _wait(windows[-1])
-        windows.append(_window())
-        crew.retire(guest)
-        Crew.until(lambda guest=guest: guest.pid is None, SETTLED_S)  # type: ignore[misc]
-        there.remove(names.application, guest.instance)  # and not when its session has run out
-        _wait(windows[-1])
+        windows += _come_and_go(there, crew, f"w{3 + number}", workers)
         say(f"move {number + 1} of {moves}")
     rest, *spans = [_span(journal.read(folder), *window) for window in windows]
     return rest, spans
 
 
-def _window() -> tuple[float, float]:
-    now = time.monotonic()
-    return now, now + SETTLED_S
+def _come_and_go(
+    there: Stage, crew: Crew, guest: str, hosts: Sequence[Worker]
+) -> list[tuple[float, float]]:
+    """The times of both."""
+    folder = crew.place.folder
+    return [
+        _until_moved(lambda: crew.start(guest), lambda: _has_some(folder, guest)),
+        _until_moved(lambda: _leave(there, crew, guest), lambda: _all_commit(folder, hosts)),
+    ]
 
 
-def _wait(window: tuple[float, float]) -> None:
-    time.sleep(max(0.0, window[1] - time.monotonic()))
+def _until_moved(change: Callable[[], object], moved: Callable[[], bool]) -> tuple[float, float]:
+    """When it was changed, and when all that follows from that was over."""
+    began = time.monotonic()
+    change()
+    if not Crew.until(moved, READY_S):
+        raise TimeoutError(f"nothing moved within {READY_S:.0f} s")
+    time.sleep(SETTLED_S)
+    return began, time.monotonic()
+
+
+def _leave(there: Stage, crew: Crew, label: str) -> None:
+    guest = crew.worker(label)
+    crew.retire(guest)
+    Crew.until(lambda: guest.pid is None, READY_S)
+    there.remove(crew.place.names.application, guest.instance)  # not when its session has run out
+
+
+def _has_some(folder: Path, label: str) -> bool:
+    return bool(journal.held_by(journal.read(folder), label, time.monotonic()))
 
 
 def _all_commit(folder: Path, workers: Sequence[Worker]) -> bool:

@@ -89,8 +89,8 @@ CALL_TIMEOUT_S: Final = 8.0
 #: Closing an abandoned producer: it has nothing left that matters.
 CLOSE_TIMEOUT_S: Final = 1.0
 
-#: A request that is not answered fails; below the call timeout, so that the client's own error comes
-#: first: it says more.
+#: A request that is not answered fails. Below the call timeout: the client's own error comes
+#: first, which says more.
 REQUEST_TIMEOUT_MS: Final = 5_000
 
 #: The same for members of a group: what they ask waits behind their own request to join, and that

@@ -124,7 +124,7 @@ def head_of(session: Session, further: int) -> Head:
         totals=_save_totals(session),
         apart=len(session.segments.apart),
         further=further,
-        inline={name: Raw(value) for name, value in session.segments.inline.items()},
+        inline={name: Raw(value) for name, value in sorted(session.segments.inline.items())},
         **{name: getattr(session, name) for name in _SAME},
     )
 

@@ -159,7 +159,7 @@ class Restoring(Observer):
         self, partition: int, sessions: int, records: int, size: int, seconds: float
     ) -> None:
         self._said.pop(partition, None)
-        if records >= EVERY:
+        if records >= EVERY and seconds > 0:
             self._terminal.say(
                 f"partition {partition}: {sessions} sessions restored, "
                 f"{records / seconds:.0f} records/s, {size / seconds / 1e6:.1f} MB/s"

@@ -15,7 +15,7 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws bench chaos rebalance soak lock clean
+.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws simulate-faults bench chaos rebalance soak lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
@@ -57,6 +57,10 @@ golden: $(DEV) ## conformance with the reference data in GOLDEN (default ../shar
 
 laws: $(DEV) ## the laws as property tests, 10 000 examples each
 	$(PY) -m pytest tests/laws -n $(WORKERS) --hypothesis-profile=laws -o faulthandler_timeout=0 $(ARGS)
+
+simulate-faults: $(DEV) ## 10 000 seeded histories of faults on virtual time, and every guard taken away by name
+	$(PY) -m tests.simulation.run --histories 10000 $(ARGS)
+	$(PY) -m tests.simulation.run --mutants $(ARGS)
 
 bench: $(DEV) kafka ## what things cost here, as ratios
 	$(PY) -m tests.bench.run $(ARGS)

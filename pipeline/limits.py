@@ -48,11 +48,15 @@ BATCH_RECORDS: Final = 2_000
 #: times would else be gigabytes at once.
 BATCH_WEIGHT: Final = 16 * 1024 * 1024
 
-#: The broker waits this long for ``FETCH_MIN_BYTES`` before it answers: the latency of a batch.
-LINGER_MS: Final = 50
+#: How long the broker may wait for ``FETCH_MIN_BYTES`` before it answers a fetch; 0: it answers as
+#: soon as there is a record. While a batch is delivered the next one gathers by itself.
+LINGER_MS: Final = 0
 
-#: A fetch with this much is answered at once: a few hundred records.
+#: With a linger, a fetch with this much is answered at once: a few hundred records.
 FETCH_MIN_BYTES: Final = 128 * 1024
+
+#: A fetch that finds nothing is answered after this.
+FETCH_WAIT_MS: Final = 500
 
 #: Per partition and fetch, so that six partitions fill a batch. A longer record still comes whole.
 FETCH_PARTITION_BYTES: Final = 1024 * 1024

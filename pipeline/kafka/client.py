@@ -178,5 +178,5 @@ COMMON: Mapping[str, Any] = {"reconnect_backoff_max_ms": 1_000}
 CALL_SETTINGS: Mapping[str, Any] = {
     **COMMON,
     "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
-    "retry_backoff_ms": 10,
+    "retry_backoff_ms": 2,
 }

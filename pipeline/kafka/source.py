@@ -232,7 +232,7 @@ class KafkaSource:
             "heartbeat_interval_ms": limits.HEARTBEAT_MS,
             "max_poll_records": self._settings.batch_records,
             "fetch_min_bytes": limits.FETCH_MIN_BYTES if self._settings.linger_ms else 1,
-            "fetch_max_wait_ms": max(self._settings.linger_ms, 1),
+            "fetch_max_wait_ms": self._settings.linger_ms or limits.FETCH_WAIT_MS,
             "max_poll_interval_ms": limits.MAX_POLL_INTERVAL_MS,
             "fetch_max_bytes": limits.FETCH_BYTES,
             "max_partition_fetch_bytes": limits.FETCH_PARTITION_BYTES,

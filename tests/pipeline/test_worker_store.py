@@ -49,8 +49,14 @@ def worker(world: World, folder: Path, observer: Observer) -> Running:
 
 
 def run(world: World, folder: Path) -> Read:
+    """Until everything on the topic is folded."""
     observer = Read()
     worker(world, folder, observer).run()
+    topic, group = world.names.of("events"), world.names.application
+    committed = world.broker.committed(group)
+    for partition in range(world.partitions):
+        records = world.broker.fetch(topic, partition, committed.get(partition, 0), 1)[0]
+        assert not records, "left unfolded"
     return observer
 
 

@@ -4,6 +4,7 @@
 hand. A test that sets `max_examples` itself is deaf to all three.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -20,6 +21,14 @@ settings.register_profile("suite", _COMMON, max_examples=300)
 settings.register_profile("laws", _COMMON, max_examples=10_000)
 settings.register_profile("quick", _COMMON, max_examples=25)
 settings.load_profile("suite")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No worker of a test keeps its states among the user's own."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:

@@ -209,6 +209,7 @@ class KafkaSource:
         """Joins on first use: the producer must be open before (it ends its predecessor's
         transaction, on which committed offsets wait)."""
         if self._opened is None:
+            self._look()  # it would wait long for a topic that is gone
             consumer = new_consumer(self._cluster, self._consumer_settings())
             with by_remedy("connecting"):
                 # Makes it know this topic and no other: a leader of the group that does not know

@@ -159,15 +159,16 @@ def test_records_that_expire_under_a_running_worker_stop_it(
     """One that is slower than the retention: its consumer is told that the offset is gone."""
     deployment.feed(LINES)
     few = {"max_partition_fetch_bytes": 500, "fetch_max_bytes": 500}
-    held = threading.Event()
+    started, held = threading.Event(), threading.Event()
     running = worker(deployment, stop_at_end=False, client_options=few)
 
     def hold(_: object) -> None:
+        started.set()
         held.wait(30)
 
     running.committed.subscribe(hold)
     made = Working(running)
-    assert made.committed.wait(30)
+    assert started.wait(30)
     expire(deployment, admin)
     held.set()
     assert "expired before they were folded" in str(made.end(30))

@@ -162,6 +162,7 @@ class _Soak:
             if time.monotonic() >= broker_due:
                 broker_due += BROKER_FAULT_S
                 self._broker_fault(kinds)
+                worker_due = max(worker_due, time.monotonic() + WORKER_FAULT_S / 2)
             elif time.monotonic() >= worker_due:
                 worker_due += WORKER_FAULT_S
                 self._worker_fault(crew, kinds)

@@ -7,8 +7,6 @@ aborted, as on a real broker.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from msgspec import Struct
 
 from .ports import InRecord
@@ -118,6 +116,7 @@ class Log:
                 found.append(slot.record)
         return found, position
 
-    def written(self) -> Sequence[InRecord]:
-        """Every record, whatever became of it."""
-        return [slot.record for slot in self.slots if slot.record is not None]
+    def fetch_all(self, start: int, limit: int) -> tuple[list[InRecord], int]:
+        """The same of every record, whatever becomes of it."""
+        slots = self.slots[start : start + limit]
+        return [slot.record for slot in slots if slot.record is not None], start + len(slots)

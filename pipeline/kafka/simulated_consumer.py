@@ -122,7 +122,8 @@ class SimulatedConsumer:
             log = self._brokers.memory.log(*at)
             if self._positions[at] > log.end:
                 raise raised.OffsetOutOfRangeError({at: self._positions[at]})
-            records, self._positions[at] = log.fetch(self._positions[at], room)
+            fetch = log.fetch if self._committed_only else log.fetch_all
+            records, self._positions[at] = fetch(self._positions[at], room)
             if records:
                 found[at] = records
                 room -= len(records)

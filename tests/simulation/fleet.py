@@ -112,7 +112,8 @@ class Running:
 
 
 class Fleet:
-    """The deployment of one history. ``deaths``: why workers ended by themselves."""
+    """The deployment of one history. ``deaths``: when and why workers ended by themselves, and
+    until when there had been trouble."""
 
     def __init__(self, history: History) -> None:
         self.history = history
@@ -120,7 +121,7 @@ class Fleet:
         self.brokers = Brokers(self.time)
         self.depth = 0
         self.events: list[str] = []
-        self.deaths: list[tuple[float, str]] = []
+        self.deaths: list[tuple[float, float, str]] = []
         self.workers: list[Running] = []
         self._lines = deque(lines(history.input))
         self._fed: list[tuple[str, bytes]] = []
@@ -213,7 +214,7 @@ class Fleet:
             self.note(f"{running.instance} crashed")
         except Fatal as error:
             self.note(f"{running.instance} ended: {error}")
-            self.deaths.append((self.time.monotonic(), error.message))
+            self.deaths.append((self.time.monotonic(), self.troubles.last, error.message))
             self._end(running)
         finally:
             self.depth -= 1

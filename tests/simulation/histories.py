@@ -42,11 +42,36 @@ REQUESTS = (
 )
 
 
+#: Where a fault strikes: at the next point whose name begins so. The lines are those of
+#: `pipeline.commit.deliver`.
+PLACES = (
+    "",
+    "",
+    "line 1",
+    "line 2",
+    "line 3",
+    "line 4",
+    "line 5",
+    "line 6",
+    "line 7",
+    "send_offsets:during",
+    "commit:during",
+    "commit:after",
+    "poll:after",
+    "OffsetFetch:after",
+    "ListOffsets:after",
+    "init_transactions:after",
+    "abort:during",
+    "store",
+)
+
+
 class Fault(Struct, frozen=True):
-    """``after``: points passed since the fault before."""
+    """``after``: points passed since the fault before; then the next one at ``at``."""
 
     after: int
     kind: str
+    at: str = ""
     request: str = ""
     amount: int = 0
 
@@ -66,6 +91,7 @@ def faults() -> st.SearchStrategy[Fault]:
         Fault,
         after=st.integers(0, 60),
         kind=st.sampled_from(KINDS),
+        at=st.sampled_from(PLACES),
         request=st.sampled_from(REQUESTS),
         amount=st.integers(0, 9),
     )

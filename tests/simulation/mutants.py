@@ -229,8 +229,10 @@ def _uncommitted_states() -> Iterable[Any]:
     yield patch.object(KafkaReader, "_consumer", uncommitted)
 
 
-def _restored_to_stable() -> Iterable[Any]:
-    """With it the look at whether the offsets are decided, which waits for the same."""
+def _undecided_not_waited_for() -> Iterable[Any]:
+    """Both by whom the offsets are asked for and by whom the states are read: either hides that
+    the other does not wait, as the fold is silent on what it has."""
+    yield from _undecided_offsets_taken()
 
     def stable(self: Any, topic: str, partition: int) -> tuple[int, int]:
         consumer, at = self._consumer("read_committed"), TopicPartition(topic, partition)
@@ -297,11 +299,10 @@ MUTANTS: Mapping[str, Patches] = {
     "state topic not read": _states_not_read,
     "position not rewound": _not_rewound,
     "offsets outside of the transaction": _offsets_outside,
-    "undecided offsets taken": _undecided_offsets_taken,
     "orphans left open": _orphans_left,
     "store position before its states": _position_before_states,
     "uncommitted states read": _uncommitted_states,
-    "restored to the last stable offset": _restored_to_stable,
+    "the undecided is not waited for": _undecided_not_waited_for,
     "records before the states are there": _read_before_restored,
     "ownerless partitions left": _ownerless_left,
     "residents kept over a loss": _state_of_others_kept,

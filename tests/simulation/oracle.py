@@ -13,6 +13,7 @@ from tests.simulation.histories import History
 
 ROUNDS = 60  #: of turns while faults strike
 HEALING_S = 300.0  #: within which all must be folded afterwards
+CALM_S = limits.RETRY_BUDGET_S - 15  #: without any trouble, within which a worker must be back
 TWIN = "second worker"
 
 
@@ -46,20 +47,19 @@ def _live(fleet: Fleet) -> None:
     fleet.feed(10_000)
     fleet.troubles.heal()
     fleet.note("healed")
-    healed = fleet.time.monotonic()
+    until = fleet.time.monotonic() + HEALING_S
     while not fleet.folded():
         fleet.round()
-        if fleet.time.monotonic() > healed + HEALING_S:
+        if fleet.time.monotonic() > until:
             raise Violation("not all is folded", fleet)
-    _justify_deaths(fleet, healed)
+    _justify_deaths(fleet)
 
 
-def _justify_deaths(fleet: Fleet, healed: float) -> None:
-    """A worker may give up after a minute of trouble, and when it has a twin; for nothing else."""
-    for when, why in fleet.deaths:
-        long = why.startswith("nothing could be committed")
-        twin = TWIN in why and fleet.troubles.twins
-        if not (twin or (long and when < healed + limits.RETRY_BUDGET_S + 20)):
+def _justify_deaths(fleet: Fleet) -> None:
+    """A worker may give up while its trouble lasts, and when it has a twin; for nothing else."""
+    for when, last, why in fleet.deaths:
+        lasting = why.startswith("nothing could be committed") and when - last < CALM_S
+        if not lasting and not (TWIN in why and fleet.troubles.twins):
             raise Violation(f"a worker ended at {when:.0f} s: {why}", fleet)
 
 

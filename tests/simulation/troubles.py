@@ -13,7 +13,9 @@ from pipeline.memory_network import Fate, Process
 from tests.simulation.histories import Fault
 
 DEPTH = 3  #: workers on one stack
-LATENESS_S = (0.02, 0.5, 3.0, 12.0)
+LATEST_S = 20.0  #: until a late request arrives
+PATIENCE = 300  #: points; a fault whose place never comes strikes where it stands
+LATENESS_S = (0.02, 0.5, 3.0, 14.0)
 STOPS_S = (0.05, 0.5, 2.0, 5.0, 9.0, 11.0, 13.0, 16.0, 22.0, 35.0)
 STALLS_S = (0.05, 2.0, 8.0, 11.0, 30.0, 61.0, 90.0, 121.0, 125.0, 140.0)
 AWAY_S = (0.2, 1.0, 3.0, 6.0, 7.0, 8.0, 9.0, 11.0, 14.0, 20.0)
@@ -55,6 +57,7 @@ class Troubles:
         self._markers: list[float | None] = []
         self._joined = 0
         self.twins = 0
+        self.last = 0.0  #: the moment until which something was troubled
         deployment.brokers.network.fate = self._fate
         deployment.brokers.marker_s = self._marker_s
         deployment.brokers.forgets = self._forgets
@@ -64,11 +67,18 @@ class Troubles:
         self._points += 1
         if not self._faults or self._points <= self._faults[0].after:
             return
+        if not point.startswith(self._faults[0].at) and self._points < PATIENCE:
+            return
         self._points = 0
         fault = self._faults.popleft()
         what = " ".join(filter(None, [fault.kind, fault.request, str(fault.amount)]))
         self._deployment.note(f"{who.instance} at {point}: {what}")
+        self._troubled()
         _STRIKES[fault.kind](self, fault, who)
+
+    def _troubled(self, seconds: float = 0.0) -> None:
+        now = self._deployment.brokers.time.monotonic()
+        self.last = max(self.last, now + seconds)
 
     def heal(self) -> None:
         """No more of them."""
@@ -88,11 +98,13 @@ class Troubles:
             who.process.stopped = True
             self._deployment.others(STOPS_S[fault.amount])
             who.process.resume()
+            self._troubled()
             self._deployment.note(f"{who.instance} goes on")
 
     def _stall(self, fault: Fault, who: Struck) -> None:
         if self._deployment.depth < DEPTH:
             self._deployment.others(STALLS_S[fault.amount])
+            self._troubled()
             self._deployment.note(f"{who.instance} goes on")
 
     def _disturb(self, fault: Fault, who: Struck) -> None:
@@ -100,7 +112,9 @@ class Troubles:
         self._requests += [fate] * (1 + fault.amount // 5)
 
     def _broker(self, fault: Fault, _: Struck) -> None:
-        self._deployment.brokers.network.kill(fault.amount, AWAY_S[(3 * fault.amount + 1) % 10])
+        seconds = AWAY_S[(3 * fault.amount + 1) % 10]
+        self._deployment.brokers.network.kill(fault.amount, seconds)
+        self._troubled(seconds)
 
     def _drop(self, fault: Fault, _: Struck) -> None:
         self._dropped.add(fault.request)
@@ -137,12 +151,17 @@ class Troubles:
         for entry in self._requests:
             if entry[0] == process and entry[1] in ("", request):
                 self._requests.remove(entry)
+                self._troubled(LATEST_S if entry[2] is Fate.LATE else 0.0)
                 self._deployment.note(f"{process}: {request} is {entry[2].value}")
                 return entry[2]
         return Fate.DONE
 
     def _marker_s(self) -> float | None:
-        return self._markers.pop(0) if self._markers else 0.0
+        if not self._markers:
+            return 0.0
+        seconds = self._markers.pop(0)
+        self._troubled(seconds or 0.0)
+        return seconds
 
     def _forgets(self, request: str) -> bool:
         if request not in self._dropped:

@@ -44,11 +44,13 @@ class Process:
     """One operating-system process: stopped, what reaches it waits; dead, it is gone.
 
     ``hook`` is called at each point of each client call it makes; what it does there (let others
-    run, raise) happens to the process at that point."""
+    run, raise) happens to the process at that point. ``idle`` is called while it waits for long:
+    others may run."""
 
     def __init__(self, name: str, hook: Callable[[str], None] = lambda _: None) -> None:
         self.name = name
         self.hook = hook
+        self.idle: Callable[[], None] = lambda: None
         self.stopped = False
         self.dead = False
         self._waiting: list[Callable[[], None]] = []

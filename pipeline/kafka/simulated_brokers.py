@@ -13,7 +13,7 @@ from pipeline.memory import MemoryBroker
 from pipeline.memory_groups import Group
 from pipeline.memory_log import Refusal
 from pipeline.memory_network import Answer, Disconnected, Network, Process, Unanswered
-from pipeline.memory_time import VirtualTime
+from pipeline.memory_time import FOR_EVER_S, Hang, VirtualTime
 from pipeline.memory_transactions import Markers
 from pipeline.ports import Headers
 
@@ -33,6 +33,7 @@ CODES: Mapping[str, int] = {
 }
 
 Raw = tuple[bytes | None, bytes | None, Headers]
+SLICE_S = 0.5  #: of a long wait, after which others have a turn
 EXPIRY_S = 1.0  #: how often a coordinator looks for transactions that are open for too long
 
 
@@ -139,6 +140,17 @@ class Site:
         """A timer of this process."""
         self.time.after(seconds, lambda: self.process.deliver(call))
 
+    def wait(self, done: Callable[[], bool], seconds: float = FOR_EVER_S) -> bool:
+        """As `VirtualTime.wait`, and others run meanwhile."""
+        until = self.time.monotonic() + seconds
+        while not self.time.wait(done, min(SLICE_S, max(until - self.time.monotonic(), 0.0))):
+            if self.time.monotonic() >= until:
+                if seconds >= FOR_EVER_S:
+                    raise Hang("waits for what never comes")
+                return False
+            self.process.idle()
+        return True
+
     def send(
         self,
         request: tuple[str, int],
@@ -161,7 +173,7 @@ class Site:
             answers: list[Any] = []
             left = max(until - self.time.monotonic(), 0.001)
             self.send(request, lambda reply: reply(serve()), answers.append, left)
-            self.time.wait(lambda answers=answers: bool(answers))  # type: ignore[misc]
+            self.wait(lambda answers=answers: bool(answers))  # type: ignore[misc]
             answer = answers[0]
             if not isinstance(answer, Refusal | Disconnected | Unanswered):
                 return answer

@@ -160,7 +160,7 @@ class SimulatedProducer:
         self._pump()
         self._process.hook("flush:during")
         seconds = {} if timeout is None else {"seconds": timeout}
-        done = self._time.wait(lambda: not self._incomplete(), **seconds)
+        done = self._site.wait(lambda: not self._incomplete(), **seconds)
         self._flushing = False
         self._process.hook("flush:after")
         if not done:
@@ -184,7 +184,7 @@ class SimulatedProducer:
             return
         self.flush(timeout)
         seconds = 3_000.0 if timeout is None else timeout
-        self._time.wait(lambda: not self._underway, seconds)
+        self._site.wait(lambda: not self._underway, seconds)
         self._closed = True
 
     # --- the sender's loop ------------------------------------------------------------------------
@@ -201,7 +201,7 @@ class SimulatedProducer:
         self._pump()
         self._process.hook(f"{what}:during")
         bounds = {} if seconds is None else {"seconds": seconds}
-        done = self._time.wait(lambda: result.is_done, **bounds)
+        done = self._site.wait(lambda: result.is_done, **bounds)
         self._process.hook(f"{what}:after")
         if result.exception is not None:
             raise result.exception

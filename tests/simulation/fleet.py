@@ -26,7 +26,7 @@ from pipeline.topics import Names
 from pipeline.wiring import wire
 from tests.pipeline.world import interleaved, partition_of
 from tests.simulation.histories import History
-from tests.simulation.troubles import Struck, Troubles
+from tests.simulation.troubles import DEPTH, Struck, Troubles
 
 NAMES = Names()
 RESTART_S = 2.0
@@ -80,6 +80,7 @@ class Running:
         self.instance = instance
         self.store = store
         self.process = Process(instance, lambda point: fleet.reached(self, point))
+        self.process.idle = fleet.idle
         store.reached = self.process.hook
         self.busy = False
         self.leaving = False
@@ -192,6 +193,12 @@ class Fleet:
                 self.turn(running)
         if not self.workers:
             self.time.sleep(RESTART_S)
+
+    def idle(self) -> None:
+        """Somebody waits: a turn for the others."""
+        if self.depth < DEPTH:
+            with self.time.meanwhile():
+                self.round()
 
     def others(self, seconds: float) -> None:
         """Let everybody else run for so long."""

@@ -58,10 +58,10 @@ def main(arguments: list[str] | None = None) -> int:
     finally:
         if outcomes:
             sys.stdout.write(table([COLUMNS, *_rows(outcomes)], left=(0, 5)))
-            sys.stdout.write(
-                f"{len(outcomes)} rounds in {time.monotonic() - began:.0f} s; {os.cpu_count()} cores, "
-                f"load {' '.join(f'{one:.1f}' for one in os.getloadavg())}\n"
-            )
+            seconds = time.monotonic() - began
+            load = " ".join(f"{one:.1f}" for one in os.getloadavg())
+            on = f"{os.cpu_count()} cores, load {load}"
+            sys.stdout.write(f"{len(outcomes)} rounds in {seconds:.0f} s; {on}\n")
         if args.json is not None:
             args.json.write_bytes(msgspec.json.encode({"seed": args.seed, "rounds": outcomes}))
     wrong = [outcome for outcome in outcomes if not outcome.ok]

@@ -34,6 +34,10 @@ class Fenced(Retriable):
     """A newer producer took this worker's transactional id: what is staged and resident is void."""
 
 
+class Stuck(Retriable):
+    """The consumer answers and yet brings nothing: it is made anew, too."""
+
+
 class StoreDamaged(Retriable):
     """What the local store holds of ``partition`` cannot be read: it is wiped, and read anew from
     the state topic."""

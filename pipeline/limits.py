@@ -90,6 +90,10 @@ TRANSACTION_TIMEOUT_MS: Final = 10_000
 #: did, because a rebuild before the new coordinator is elected fails again.
 CALL_TIMEOUT_S: Final = 8.0
 
+#: The first try to open a producer; the next ones have ``CALL_TIMEOUT_S``. A client that meets a
+#: coordinator on the move may drop its request and wait for ever, where another one is answered.
+OPEN_TIMEOUT_S: Final = 3.0
+
 #: Closing an abandoned producer: it has nothing left that matters.
 CLOSE_TIMEOUT_S: Final = 1.0
 
@@ -122,6 +126,12 @@ LOOK_S: Final = 2.0
 #: reported and started anew, and after twice that the consumer is.
 LAG_EVERY_S: Final = 5.0
 STALLED_S: Final = 30.0
+
+#: The same while polls are full: then a partition waits for its turn behind what others have.
+STALLED_BUSY_S: Final = 120.0
+
+#: A consumer that cannot tell its lag for so long, its group never coming to rest, is rebuilt.
+RESTLESS_S: Final = 60.0
 
 #: Between two looks whether the topics are still those that the worker began with.
 SAME_TOPICS_EVERY_S: Final = 30.0

@@ -19,7 +19,7 @@ from msgspec import Struct
 
 from . import limits
 from .commit import Folded, deliver
-from .errors import Fatal, Retriable, StoreDamaged
+from .errors import Fatal, Retriable, StoreDamaged, Stuck
 from .logs import at
 from .observe import Observer
 from .ownership import Ownerless
@@ -64,10 +64,11 @@ class Ends(Struct, frozen=True):
 class Policy(Struct, frozen=True):
     """When to stop. ``stop``: asked from outside, after the batch in hand; ``at_end``: when
     everything is read; ``budget_s``: that long without a success. ``skip_expired`` goes on although
-    records expired before they were folded."""
+    records expired before they were folded. ``batch``: most records of a poll."""
 
     stop: threading.Event
     at_end: bool = False
+    batch: int = limits.BATCH_RECORDS
     budget_s: float = limits.RETRY_BUDGET_S
     skip_expired: bool = False
 
@@ -150,6 +151,7 @@ class Worker:
         self._rebalanced(polled)
         if polled.records:
             self._began = self._clock.monotonic()
+            self._stalls.polled(full=sum(map(len, polled.records.values())) >= self._policy.batch)
             offer(polled)
             self._succeeded()
         self._decide()
@@ -322,7 +324,7 @@ class Worker:
             self._wipe(error)
         self._stalls.failed()
         self._failures += 1
-        if self._failures > 1:
+        if self._failures > 1 or isinstance(error, Stuck):
             self._ends.source.abandon()
 
     def _wipe(self, error: StoreDamaged) -> None:

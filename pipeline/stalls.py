@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from msgspec import Struct
 
 from . import limits
-from .errors import Retriable
+from .errors import Stuck
 from .observe import Observer
 from .ports import Clock, Source
 
@@ -35,10 +35,12 @@ class Stalls:
         self._next = 0.0
         self._still: dict[int, _Still] = {}
         self._calm = False
+        self._busy: float | None = None
+        self._restless: float | None = None
 
     def look(self, source: Source, held: Mapping[int, int | None]) -> bool:
         """``held``: what is folded of each partition. A stalled one is started anew there, and if
-        that does not help, `Retriable` is raised: the consumer is broken.
+        that does not help, `Stuck` is raised: the consumer is broken.
 
         True if the broker says for the second time since the last `failed` that nothing waits to
         be folded."""
@@ -48,7 +50,9 @@ class Stalls:
         self._next = now + limits.LAG_EVERY_S
         lag = source.lag()
         if lag is None:
+            self._require_rest(now)
             return False
+        self._restless = None
         self._observer.lag(lag)
         for partition in [p for p in self._still if not lag.get(p) or p not in held]:
             del self._still[partition]
@@ -57,6 +61,20 @@ class Stalls:
                 self._watch(source, partition, held[partition], behind)
         calm, self._calm = self._calm, not any(lag.values())
         return calm and self._calm
+
+    def polled(self, *, full: bool) -> None:
+        """``full``: a poll brought as many records as it may."""
+        if full:
+            self._busy = self._clock.monotonic()
+
+    def _require_rest(self, now: float) -> None:
+        """`Stuck` if the group has been dealing out partitions, or the brokers have not told
+        their offsets, for too long."""
+        if self._restless is None:
+            self._restless = now
+        elif now - self._restless > limits.RESTLESS_S:
+            self._restless = None
+            raise Stuck(f"the group has not come to rest for {limits.RESTLESS_S:.0f} s")
 
     def failed(self) -> None:
         """Whatever was seen before does not say that all is well."""
@@ -69,13 +87,14 @@ class Stalls:
             self._still[partition] = _Still(offset, now)
             return
         seconds = now - still.since
-        if seconds < limits.STALLED_S:
+        busy = self._busy is not None and self._busy >= still.since
+        if seconds < (limits.STALLED_BUSY_S if busy else limits.STALLED_S):
             return
         at = offset or 0
         self._observer.stalled(partition, at, at + behind, seconds)
         if still.told:
             del self._still[partition]
-            raise Retriable(f"partition {partition} brings nothing from offset {at} on")
+            raise Stuck(f"partition {partition} brings nothing from offset {at} on")
         log.warning(
             "partition %d has brought nothing from offset %d on for %.0f s, although %d follow: "
             "it is started anew",

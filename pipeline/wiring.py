@@ -93,7 +93,12 @@ def build(settings: WorkerSettings, observer: Observer | None = None) -> Running
     """Connect, check the topics, wire the graph. `Fatal` when something is missing."""
     ends = _ends(settings)
     states = States(_store(settings), settings.resident_bytes)
-    policy = Policy(settings.stop, at_end=settings.stop_at_end, skip_expired=settings.skip_expired)
+    policy = Policy(
+        settings.stop,
+        at_end=settings.stop_at_end,
+        batch=settings.batch_records,
+        skip_expired=settings.skip_expired,
+    )
     worker = Worker(ends, states, policy, observer=observer, step=settings.step)
     return wire(worker, states, settings.max_row_bytes, matcher(settings.strict))
 

@@ -14,7 +14,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import COMMON, Cluster, by_remedy, new_admin, new_consumer, patiently
+from .client import COMMON, Cluster, by_remedy, new_consumer, patiently
 from .clients import Clients
 from .source import in_record
 
@@ -36,6 +36,7 @@ class KafkaReader:
         self._stall_s = stall_s
         self._look_s = look_s
         self._opened: Any = None
+        self._askers: dict[str, Any] = {}
         self._idle: list[Any] = []  # connecting costs more than a short read
 
     def partitions(self, topic: str) -> int:
@@ -81,32 +82,39 @@ class KafkaReader:
             at,
             (start, end),
             stall_s=self._stall_s,
-            idle=self._idle.append,
+            idle=self._rest,
         )
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
+        """While a transaction carries offsets of a partition, its end is waited for."""
         with by_remedy(f"reading the offsets of group {group}"):
-            admin = new_admin(self._cluster, {})
-            try:
-                # On a fresh broker the coordinator's own topic is made by the first who asks.
-                offsets = patiently(
-                    self._cluster.clients,
-                    limits.COORDINATOR_S,
-                    lambda: admin.list_group_offsets({group: None}),
-                ).get(group, {})
-            finally:
-                admin.close()
-        return {
-            at.partition: found.offset
-            for at, found in offsets.items()
-            if at.topic == topic and found.offset >= 0
-        }
+            partitions = sorted(self._plain().partitions_for_topic(topic) or ())
+            consumer = self._asker(group)
+
+            def ask(partition: int) -> int | None:
+                at, timeout_ms = TopicPartition(topic, partition), int(self._look_s * 1000)
+                found: int | None = consumer.committed(at, timeout_ms=timeout_ms)
+                return found
+
+            # On a fresh broker the coordinator's own topic is made by the first who asks.
+            clients = self._cluster.clients
+            found = {
+                partition: patiently(clients, limits.COORDINATOR_S, partial(ask, partition))
+                for partition in partitions
+            }
+        return {partition: at for partition, at in found.items() if at is not None and at >= 0}
+
+    def _asker(self, group: str) -> Any:
+        """A consumer that asks for the group's offsets, and never joins it."""
+        if group not in self._askers:
+            self._askers[group] = self._consumer("read_committed", group)
+        return self._askers[group]
 
     def close(self) -> None:
-        for consumer in (*self._idle, self._opened):
+        for consumer in (*self._idle, *self._askers.values(), self._opened):
             if consumer is not None:
                 _close(self._cluster.clients, consumer)
-        self._idle, self._opened = [], None
+        self._idle, self._askers, self._opened = [], {}, None
 
     def _plain(self) -> Any:
         """For offsets: they must be those of everything written, open transactions included."""
@@ -114,9 +122,17 @@ class KafkaReader:
             self._opened = self._consumer("read_uncommitted")
         return self._opened
 
-    def _consumer(self, isolation: str) -> Any:
+    def _rest(self, consumer: Any) -> None:
+        """A read is over. One consumer is kept: each has a thread and its connections."""
+        if self._idle:
+            _close(self._cluster.clients, consumer)
+        else:
+            self._idle.append(consumer)
+
+    def _consumer(self, isolation: str, group: str | None = None) -> Any:
         ours = {
             **COMMON,
+            "group_id": group,
             "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",

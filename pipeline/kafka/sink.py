@@ -40,17 +40,20 @@ class KafkaSink:
         self._cluster = cluster
         self._settings = settings
         self._producer: Any = None
+        self._patience_s = limits.OPEN_TIMEOUT_S
 
     def open(self) -> None:
         clients = self._cluster.clients
         attempt = _Attempt(clients, self._producer_settings())
         try:
             with by_remedy("opening the transactional producer"):
-                seconds = self._settings.call_timeout_s
+                seconds = min(self._patience_s, self._settings.call_timeout_s)
                 self._producer = clients.bounded("init_transactions", seconds, attempt.run)
         except PipelineError:
             attempt.give_up()
+            self._patience_s = self._settings.call_timeout_s
             raise
+        self._patience_s = limits.OPEN_TIMEOUT_S
         restore_logger()
         self._end_orphans(self._producer)
 
@@ -249,5 +252,14 @@ def close_quietly(clients: Clients, producer: Any) -> None:
     """Close within a second or two. What it had open is aborted when its successor opens."""
     with contextlib.suppress(raised.KafkaError, Retriable):
         timeout = limits.CLOSE_TIMEOUT_S
-        clients.bounded("close", 3 * timeout, lambda: producer.close(timeout=timeout))
+        clients.bounded("close", 3 * timeout, lambda: _close(producer, timeout))
     restore_logger()
+
+
+def _close(producer: Any, timeout: float) -> None:
+    """Its sender first: a close that meets something underway raises before it ends the sender,
+    whose threads and sockets then stay, and try for ever."""
+    sender = getattr(producer, "_sender", None)
+    if sender is not None:
+        sender.force_close()
+    producer.close(timeout=timeout)

@@ -14,7 +14,7 @@ import kafka.producer.kafka as producer_module
 import pytest
 from kafka import TopicPartition
 from kafka import errors as raised
-from kafka.structs import ConsumerGroupMetadata, OffsetAndMetadata
+from kafka.structs import ConsumerGroupMetadata
 
 from pipeline.errors import CommitUnknown, Fatal, Fenced, Poison, Retriable
 from pipeline.kafka import clients as clients_module
@@ -276,28 +276,22 @@ def test_what_passes_by_itself_is_waited_out(
     monkeypatch: pytest.MonkeyPatch, error: raised.KafkaError
 ) -> None:
     """As a group's offsets are read on a broker that has just started."""
-    answers: list[Any] = [
-        error,
-        error,
-        {"app": {TopicPartition("e", 2): OffsetAndMetadata(7, "", -1)}},
-    ]
+    answers: list[Any] = [error, error, 7, None]
 
-    class Admin:
-        DEFAULT_CONFIG: ClassVar[dict[str, Any]] = {}
+    class Consumer:
+        def __init__(self, **settings: Any) -> None:
+            assert settings["isolation_level"] in ("read_committed", "read_uncommitted")
 
-        def __init__(self, **_: Any) -> None:
-            pass
+        def partitions_for_topic(self, topic: str) -> set[int]:
+            return {2, 3}
 
-        def list_group_offsets(self, groups: Any) -> Any:
+        def committed(self, at: TopicPartition, timeout_ms: int) -> Any:
             answer = answers.pop(0)
             if isinstance(answer, Exception):
                 raise answer
             return answer
 
-        def close(self) -> None:
-            pass
-
-    monkeypatch.setattr(clients_module, "KafkaAdminClient", Admin)
+    monkeypatch.setattr(clients_module, "KafkaConsumer", Consumer)
     assert KafkaReader(Cluster("b:1")).committed("app", "e") == {2: 7}
     assert answers == []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline import limits
-from pipeline.errors import Retriable
+from pipeline.errors import Retriable, Stuck
 from pipeline.observe import Observer
 from pipeline.stalls import Stalls
 from tests.pipeline.world import TestClock
@@ -109,8 +109,29 @@ def test_what_is_not_held_is_not_watched_and_forgotten() -> None:
 
 def test_nothing_is_said_while_partitions_are_dealt_out() -> None:
     watched = Watched(None)
-    watched.for_seconds(3 * limits.STALLED_S)
+    watched.for_seconds(limits.RESTLESS_S)
     assert (watched.told.lags, watched.told.stalls) == ([], [])
+
+
+def test_a_group_that_never_comes_to_rest_is_joined_anew() -> None:
+    watched = Watched(None)
+    with pytest.raises(Stuck, match="has not come to rest"):
+        watched.for_seconds(limits.RESTLESS_S + 2 * limits.LAG_EVERY_S)
+    watched.for_seconds(limits.RESTLESS_S)  # counted from the beginning again
+    watched.source.behind = {}
+    watched.for_seconds(2 * limits.LAG_EVERY_S)
+    watched.source.behind = None
+    watched.for_seconds(limits.RESTLESS_S)
+
+
+def test_behind_full_polls_a_partition_may_wait_longer_for_its_turn() -> None:
+    watched = Watched({0: 5})
+    watched.for_seconds(limits.LAG_EVERY_S)
+    watched.stalls.polled(full=True)
+    watched.for_seconds(limits.STALLED_BUSY_S - 2 * limits.LAG_EVERY_S)
+    assert watched.told.stalls == []
+    watched.for_seconds(3 * limits.LAG_EVERY_S)
+    assert len(watched.told.stalls) == 1
 
 
 def test_idle_is_two_looks_at_nothing_to_fold_without_a_failure_between() -> None:

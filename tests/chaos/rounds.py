@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -210,11 +211,12 @@ class Round:
             journal.recoveries(told, self.feeder.sent, one.at, one.partitions)
             for one in self.struck
         ]
-        stops = [
+        words = Counter(
             f"{e.instance}: {e.words}"
             for e in self.crew.exits
             if e.by_itself and not self.fault.stops
-        ]
+        )
+        stops = [f"{said} ({times} times)" for said, times in words.items()]
         if trouble == "" and not count.clean:
             trouble = "the audit is not clean"
         return Outcome(

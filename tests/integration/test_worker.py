@@ -249,7 +249,7 @@ def test_a_lost_state_topic_is_refused_and_its_remedy_works(deployment: Deployme
     names = deployment.names
     deployment.make_anew([names.of("state")])
     deployment.feed(LINES[400:800])
-    with pytest.raises(Fatal, match="are gone from") as refused:
+    with pytest.raises(Fatal, match="was deleted and made again") as refused:
         deployment.worker().run()
     assert "delete the consumer group" in refused.value.remedy
     with closing(KafkaAdminClient(bootstrap_servers=deployment.bootstrap)) as admin:

@@ -77,6 +77,8 @@ def _producer_used_again() -> Iterable[Any]:
 
 
 def _aborted_and_used_again() -> Iterable[Any]:
+    """With it the look at whether the group has moved on, after which few transactions begin that
+    must be aborted (H5)."""
     opened, abandoned = KafkaSink.open, KafkaSink.abandon
 
     def aborts(self: Any) -> None:
@@ -92,6 +94,7 @@ def _aborted_and_used_again() -> Iterable[Any]:
         if self._producer is None:
             opened(self)
 
+    yield patch.object(KafkaSource, "current", lambda *_: True)
     yield patch.object(KafkaSink, "abandon", aborts)
     yield patch.object(KafkaSink, "open", again)
 

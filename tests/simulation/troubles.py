@@ -13,6 +13,7 @@ from pipeline.memory_network import Fate, Process
 from tests.simulation.histories import Fault
 
 DEPTH = 3  #: workers on one stack
+REQUESTS = (1, 1, 1, 1, 2, 2, 3, 4, 6, 12)  #: disturbed in a row
 LATEST_S = 20.0  #: until a late request arrives
 PATIENCE = 300  #: points; a fault whose place never comes strikes where it stands
 LATENESS_S = (0.02, 0.5, 3.0, 14.0)
@@ -109,7 +110,7 @@ class Troubles:
 
     def _disturb(self, fault: Fault, who: Struck) -> None:
         fate = who.process.name, fault.request, Fate(fault.kind)
-        self._requests += [fate] * (1 + fault.amount // 5)
+        self._requests += [fate] * REQUESTS[fault.amount]
 
     def _broker(self, fault: Fault, _: Struck) -> None:
         seconds = AWAY_S[(3 * fault.amount + 1) % 10]

@@ -53,7 +53,7 @@ class Commands:
         self.by_claim: Map[int, tuple[int, ...]] = Map()
 
     def fork(self) -> Commands:
-        twin = Commands()
+        twin = Commands.__new__(Commands)
         twin.table, twin.by_id, twin.by_claim = self.table.fork(), self.by_id, self.by_claim
         return twin
 

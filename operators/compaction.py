@@ -97,7 +97,7 @@ class Compactions:
         self.running: Map[int, None] = Map()
 
     def fork(self) -> Compactions:
-        twin = Compactions()
+        twin = Compactions.__new__(Compactions)
         twin.table, twin.summaries = self.table.fork(), self.summaries.fork()
         twin.by_id, twin.by_command, twin.by_summary = self.by_id, self.by_command, self.by_summary
         twin.running = self.running

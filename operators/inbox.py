@@ -18,7 +18,7 @@ class Inbox:
         self.claims: Map[str, None] = Map()
 
     def fork(self) -> Inbox:
-        twin = Inbox()
+        twin = Inbox.__new__(Inbox)
         twin.next_turn, twin.next_step, twin.claims = self.next_turn, self.next_step, self.claims
         return twin
 

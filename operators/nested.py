@@ -55,7 +55,7 @@ class Nested:
         self.waiting_for: Map[str, tuple[int, ...]] = Map()
 
     def fork(self) -> Nested:
-        twin = Nested()
+        twin = Nested.__new__(Nested)
         twin.subs, twin.by_id, twin.of_root = self.subs.fork(), self.by_id, self.of_root
         twin.waiting, twin.waiting_for = self.waiting.fork(), self.waiting_for
         return twin

@@ -38,7 +38,7 @@ class Order:
         self.recent: deque[tuple[int, int]] = deque(maxlen=DIGESTS)
 
     def fork(self) -> Order:
-        twin = Order()
+        twin = Order.__new__(Order)
         twin.next_seq, twin.start = self.next_seq, self.start
         twin.gaps = self.gaps.copy()
         twin.recent = self.recent.copy()

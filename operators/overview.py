@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from .changes import SessionOverview
 from .events import Shape
 from .rooms import Rooms
@@ -24,7 +26,9 @@ SHAPE_NAMES = {
 }
 
 
+@cache
 def shape_names(shapes: int) -> tuple[str, ...]:
+    """The names of the bits of ``shapes``, sorted."""
     return tuple(sorted(name for shape, name in SHAPE_NAMES.items() if shapes & shape))
 
 
@@ -32,7 +36,7 @@ def session_state(rooms: Rooms) -> str:
     """What the session is doing, as far as its log says."""
     if rooms.parked is not None:
         return "parked"
-    if rooms.compactions.running:
+    if Rooms.compactions.peek(rooms).running:
         return "compacting"
     if rooms.turns.open_turn is not None:
         return "running"
@@ -44,6 +48,7 @@ def overview(rooms: Rooms) -> SessionOverview:
     # what lies before a fork's cut is never counted in the child's own totals (§6)
     inherited = rooms.seed_cut is not None
     totals = Totals() if inherited else rooms.totals
+    surface = Rooms.surface.peek(rooms)
     return SessionOverview(
         session=rooms.session,
         epoch=rooms.epoch,
@@ -63,8 +68,8 @@ def overview(rooms: Rooms) -> SessionOverview:
         next_seq=rooms.order.next_seq,
         last_time=rooms.last_time,
         counts=dict(sorted(totals.counts.items())),
-        surface_nodes=rooms.surface.size,
-        generation=rooms.surface.generation,
+        surface_nodes=surface.size,
+        generation=surface.generation,
         usage=usage_data(totals.usage),
         compaction_usage=usage_data(totals.compaction_usage),
         context_window=rooms.context_window,

@@ -35,7 +35,7 @@ class Retries:
         self.by_id: Map[str, int] = Map()
 
     def fork(self) -> Retries:
-        twin = Retries()
+        twin = Retries.__new__(Retries)
         twin.table, twin.by_id = self.table.fork(), self.by_id
         return twin
 

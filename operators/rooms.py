@@ -3,8 +3,11 @@ and ``session.py`` introduce them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Generic, Protocol, Self, TypeVar, overload
+
 from immutables import Map
-from msgspec import Struct
+from msgspec import Raw, Struct
 
 from .commands import Commands
 from .compaction import Compactions
@@ -23,12 +26,14 @@ from .turns import Turn, Turns
 
 class Segments(Struct, frozen=True):
     """What the last snapshot of a session holds besides its head: small segments inside the head,
-    and the names of those saved by themselves. Kept for whoever saves (schemas/snapshot.py)."""
+    sorted by name, and the names of those saved by themselves. ``encoded`` is what the next
+    snapshot need not encode again. Kept for whoever saves (schemas/snapshot.py)."""
 
-    inline: Map[str, bytes] = Map()
+    inline: Mapping[str, Raw] = {}
     apart: Map[str, None] = Map()
     pieces: Map[int, frozenset[str]] = Map()  #: sealed text saved apart, by segment of steps
     parts: Map[str, int] = Map()  #: further records of those too long for one
+    encoded: object = None
 
 
 class Parked(Struct, frozen=True, array_like=True, gc=False):
@@ -45,9 +50,52 @@ class Parked(Struct, frozen=True, array_like=True, gc=False):
     reason: str | None = None
 
 
+class Room(Protocol):
+    def fork(self) -> Self: ...
+
+
+R = TypeVar("R", bound=Room)
+
+
+class Shared(Generic[R]):
+    """A room that few events enter: after a fork both sessions share it, until either asks for it
+    and gets a copy of its own. An attribute of the instance, once it is there, comes before this
+    one of the class."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    @overload
+    def __get__(self, rooms: None, owner: type) -> Shared[R]: ...
+    @overload
+    def __get__(self, rooms: Rooms, owner: type) -> R: ...
+    def __get__(self, rooms: Rooms | None, owner: type) -> Shared[R] | R:
+        return self if rooms is None else self.own(rooms)
+
+    def own(self, rooms: Rooms) -> R:
+        """The room, to be changed."""
+        room: R | None = rooms.__dict__.get(self._name)
+        if room is None:
+            room = rooms.__dict__[self._name] = rooms.shared.pop(self._name).fork()
+        return room
+
+    def peek(self, rooms: Rooms) -> R:
+        """The room, only to be read."""
+        room: R | None = rooms.__dict__.get(self._name)
+        return rooms.shared[self._name] if room is None else room
+
+
 class Rooms:
     """One session's state. A copy (``fork``) costs the same however long the session is, and
-    changing it never changes the original: what is shared is immutable."""
+    changing it never changes the original: what is shared is immutable, or copied before it is
+    changed."""
+
+    surface = Shared[Surface]()
+    tools = Shared[Tools]()
+    retries = Shared[Retries]()
+    compactions = Shared[Compactions]()
+    commands = Shared[Commands]()
+    inbox = Shared[Inbox]()
 
     def __init__(self, session: str | None, epoch: int = 0) -> None:
         self.session = session
@@ -69,28 +117,28 @@ class Rooms:
         self.cleared = -1  # no line without a seq stands in the way again up to this place
         self.segments = Segments()
         self.order = Order()
-        self.surface = Surface()
         self.turns = Turns()
         self.steps = Steps()
+        self.totals = Totals()
+        self.surface = Surface()
         self.tools = Tools()
         self.retries = Retries()
         self.compactions = Compactions()
         self.commands = Commands()
         self.inbox = Inbox()
-        self.totals = Totals()
+        self.shared: dict[str, Any] = {}  # rooms by name, those that another session may hold
 
     def _copy_into(self, twin: Rooms) -> None:
-        twin.__dict__.update(self.__dict__)
+        own, shared = self.__dict__, self.shared
+        for name in _SHARED:
+            if name in own:
+                shared[name] = own.pop(name)
+        twin.__dict__.update(own)
+        twin.shared = shared.copy()
         twin.quality = self.quality.copy()
         twin.order = self.order.fork()
-        twin.surface = self.surface.fork()
         twin.turns = self.turns.fork()
         twin.steps = self.steps.fork()
-        twin.tools = self.tools.fork()
-        twin.retries = self.retries.fork()
-        twin.compactions = self.compactions.fork()
-        twin.commands = self.commands.fork()
-        twin.inbox = self.inbox.fork()
         twin.totals = self.totals.fork()
 
     def note(self, fact: str, times: int = 1) -> None:
@@ -162,3 +210,6 @@ class Rooms:
     def note_dropped(self, out: Out) -> None:
         self.note("dispatch_dropped", out.dropped_dispatches)
         out.dropped_dispatches = 0
+
+
+_SHARED = tuple(name for name, room in vars(Rooms).items() if isinstance(room, Shared))

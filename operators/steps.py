@@ -6,13 +6,14 @@ place.
 
 from __future__ import annotations
 
-from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import msgspec
 from immutables import Map
 from msgspec import Raw
+from msgspec.structs import replace
 
 from .changes import AssistantData
 from .events import Usage
@@ -44,6 +45,9 @@ class Block:
     position: int = 0  #: among the blocks of its row, as published last
     published: int = 0  #: size and hold when its row was published last
     published_hold: str = ""
+
+    def fork(self) -> Block:
+        return Block(*_fields_of(self))
 
     def append(self, text: str) -> str:
         """Add text that is not empty; what of it can be shown now (a half character cannot)."""
@@ -78,6 +82,9 @@ class Block:
         if self.type in ("text", "reasoning"):
             return {"type": self.type, "text": text}
         return {"type": self.type}
+
+
+_fields_of = attrgetter(*(field.name for field in fields(Block)))
 
 
 class Step(msgspec.Struct):
@@ -119,11 +126,13 @@ class Step(msgspec.Struct):
         return block
 
     def fork(self) -> Step:
-        twin = copy(self)
-        twin.announces, twin.tools = self.announces.copy(), self.tools.copy()
-        twin.retries = self.retries.copy()
-        twin.blocks = {index: replace(block) for index, block in self.blocks.items()}
-        return twin
+        return replace(
+            self,
+            blocks={index: block.fork() for index, block in self.blocks.items()},
+            announces=self.announces.copy(),
+            tools=self.tools.copy(),
+            retries=self.retries.copy(),
+        )
 
     def place(self, rev: int) -> RowPlace:
         """Where the running row stands: at its first visible chunk, else at its first chunk."""
@@ -181,7 +190,7 @@ class Steps:
         self.current: Step | None = None
 
     def fork(self) -> Steps:
-        twin = Steps()
+        twin = Steps.__new__(Steps)
         twin.table, twin.index = self.table.fork(), self.index
         twin.current = self.current.fork() if self.current else None
         return twin

@@ -33,7 +33,7 @@ class Summaries:
         self.of_id: Map[str, tuple[int, ...]] = Map()
 
     def fork(self) -> Summaries:
-        twin = Summaries()
+        twin = Summaries.__new__(Summaries)
         twin.table, twin.seqs, twin.of_id = self.table.fork(), self.seqs.copy(), self.of_id
         return twin
 

@@ -77,10 +77,11 @@ class Surface:
         self.dirty: set[int] = set()
 
     def fork(self) -> Surface:
-        twin = Surface()
+        twin = Surface.__new__(Surface)
         twin.spine, twin.sizes = self.spine.copy(), self.sizes.copy()
         twin.segments, twin.moved = self.segments, self.moved
-        twin.generation, twin.size, twin.dirty = self.generation, self.size, set(self.dirty)
+        twin.generation, twin.size = self.generation, self.size
+        twin.dirty = self.dirty.copy()
         return twin
 
     def nodes(self) -> Iterator[Node]:

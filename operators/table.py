@@ -28,8 +28,8 @@ class Table(Generic[V]):
         self.dirty: set[int] = set()
 
     def fork(self) -> Table[V]:
-        twin: Table[V] = Table(self.rows)
-        twin.dirty = set(self.dirty)
+        twin: Table[V] = Table.__new__(Table)
+        twin.rows, twin.dirty = self.rows, self.dirty.copy()
         return twin
 
     def __len__(self) -> int:

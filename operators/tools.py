@@ -38,7 +38,7 @@ class Tools:
         self.nested = Nested()
 
     def fork(self) -> Tools:
-        twin = Tools()
+        twin = Tools.__new__(Tools)
         twin.table, twin.by_id, twin.unpaired = self.table.fork(), self.by_id, self.unpaired
         twin.announced, twin.nested = self.announced, self.nested.fork()
         return twin

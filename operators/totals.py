@@ -82,7 +82,8 @@ class Totals:
         self.pending: Map[str, int | None] = Map()
 
     def fork(self) -> Totals:
-        twin = Totals(self.generation, self.cut)
+        twin = Totals.__new__(Totals)
+        twin.generation, twin.cut = self.generation, self.cut
         twin.counts = self.counts.copy()
         twin.usage, twin.compaction_usage = self.usage, self.compaction_usage
         twin.model_ms, twin.tool_ms = self.model_ms, self.tool_ms

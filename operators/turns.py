@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from copy import copy
 
 import msgspec
+from msgspec.structs import replace
 
 from .events import Usage
 
@@ -34,9 +34,7 @@ class Turn(msgspec.Struct):
     steps: list[int] = []
 
     def fork(self) -> Turn:
-        twin = copy(self)
-        twin.steps = self.steps.copy()
-        return twin
+        return replace(self, steps=self.steps.copy())
 
 
 class Turns:
@@ -51,7 +49,7 @@ class Turns:
         self.closed: list[tuple[int, int]] = []
 
     def fork(self) -> Turns:
-        twin = Turns()
+        twin = Turns.__new__(Turns)
         twin.open_turn, twin.open_step = self.open_turn, self.open_step
         twin.records = {number: turn.fork() for number, turn in self.records.items()}
         twin.closed = self.closed.copy()

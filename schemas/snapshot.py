@@ -12,16 +12,19 @@ Indexes are not saved; ``load`` builds them from the records.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from operator import attrgetter
+from typing import Any, TypeAlias
 
 import msgspec
+from immutables import Map
+from msgspec import Raw
 
 from operators.commands import Command
 from operators.compaction import Compaction
 from operators.nested import Sub, Waiting
 from operators.retries import Chain
-from operators.rooms import Segments
+from operators.rooms import Rooms, Segments, Shared
 from operators.session import Session
 from operators.steps import Step
 from operators.summaries import Summary
@@ -54,34 +57,35 @@ class SnapshotError(ValueError):
 
 _head_decoder = msgspec.json.Decoder(Head)
 
-#: Tables by the letter their segments start with: how to find one and what its records are.
-_TABLES: dict[str, type] = {
-    "t": Tool,
-    "n": Sub,
-    "w": Waiting,
-    "r": Chain,
-    "c": Compaction,
-    "m": Summary,
-    "k": Command,
-}
-_WRITERS: dict[str, Callable[[list[Any]], bytes]] = {
-    letter: writer_of(record) for letter, record in _TABLES.items()
-}
-_READERS: dict[str, Callable[[bytes], list[Any]]] = {
-    letter: reader_of(record) for letter, record in _TABLES.items()
-}
+
+class _Kind:
+    """Records of one kind: the room they are in, where in it, how they are written and read."""
+
+    def __init__(self, room: Shared[Any], path: str, record: type) -> None:
+        self._room, self._table = room, attrgetter(path)
+        self.write: Callable[[list[Any]], bytes] = writer_of(record)
+        self.read: Callable[[bytes], list[Any]] = reader_of(record)
+
+    def peek(self, session: Session) -> Table[Any]:
+        """The session's table, only to be read."""
+        table: Table[Any] = self._table(self._room.peek(session))
+        return table
+
+    def own(self, session: Session) -> Table[Any]:
+        table: Table[Any] = self._table(self._room.own(session))
+        return table
 
 
-def _tables(session: Session) -> dict[str, Table[Any]]:
-    return {
-        "t": session.tools.table,
-        "n": session.tools.nested.subs,
-        "w": session.tools.nested.waiting,
-        "r": session.retries.table,
-        "c": session.compactions.table,
-        "m": session.compactions.summaries.table,
-        "k": session.commands.table,
-    }
+#: Tables by the letter their segments start with.
+_TABLES = {
+    "t": _Kind(Rooms.tools, "table", Tool),
+    "n": _Kind(Rooms.tools, "nested.subs", Sub),
+    "w": _Kind(Rooms.tools, "nested.waiting", Waiting),
+    "r": _Kind(Rooms.retries, "table", Chain),
+    "c": _Kind(Rooms.compactions, "table", Compaction),
+    "m": _Kind(Rooms.compactions, "summaries.table", Summary),
+    "k": _Kind(Rooms.commands, "table", Command),
+}
 
 
 # --- saving ---------------------------------------------------------------------------------------
@@ -93,34 +97,50 @@ def save(session: Session) -> dict[str, bytes | None]:
     The head is always there. Marks the session saved, so it must be the staged copy whose batch is
     about to be delivered: a failed batch drops it, and the original still knows what it owes."""
     session.steps.rest()
-    changed: dict[str, bytes | None] = dict(_changed_segments(session))
-    inline, apart = session.segments.inline, session.segments.apart
-    records: dict[str, bytes | None] = {}
+    before = session.segments
+    changed, pieces = _changed_segments(session)
+    inline, apart, records = _placed(before, changed)
+    cut, parts = split(records, before.parts)
+    head, encoded = head_of(session, inline, (len(apart), _further(parts)))
+    first, parts = split({HEAD: head}, parts)
+    session.segments = Segments(inline, apart, pieces, parts, encoded)
+    return {**cut, **first} if cut else first
+
+
+_Records: TypeAlias = dict[str, bytes | None]
+
+
+def _placed(
+    before: Segments, changed: _Records
+) -> tuple[Mapping[str, Raw], Map[str, None], _Records]:
+    """Where the changed segments go: those in the head, those apart, and what to save of these."""
+    apart, records = before.apart, _Records()
+    if not changed:
+        return before.inline, apart, records
+    inline = dict(before.inline)
     for name, value in changed.items():
         if name in apart:
             records[name] = value
             if value is None:
                 apart = apart.delete(name)
-        elif name.startswith("x") and value is not None:  # a sealed piece never changes
+        elif name[0] == "x" and value is not None:  # a sealed piece never changes
             records[name] = value
             apart = apart.set(name, None)
         elif value is not None:
-            inline = inline.set(name, value)
-        elif name in inline:
-            inline = inline.delete(name)
+            inline[name] = Raw(value)
+        else:
+            inline.pop(name, None)
     size = sum(map(len, inline.values()))
     if size > INLINE:
-        for name in sorted(inline, key=lambda held: -len(inline[held])):
+        for name in sorted(inline, key=lambda held: (-len(inline[held]), held)):
             if size <= INLINE // 2:
                 break
-            records[name] = inline[name]
-            size -= len(inline[name])
-            inline, apart = inline.delete(name), apart.set(name, None)
-    cut, parts = split(records, session.segments.parts)
-    session.segments = Segments(inline, apart, session.segments.pieces, parts)
-    head, parts = split({HEAD: _encode(head_of(session, _further(parts)))}, parts)
-    session.segments = msgspec.structs.replace(session.segments, parts=parts)
-    return {**cut, **head}
+            value = records[name] = bytes(inline.pop(name))
+            size -= len(value)
+            apart = apart.set(name, None)
+    if inline.keys() - before.inline.keys():
+        inline = dict(sorted(inline.items()))
+    return inline, apart, records
 
 
 def _further(parts: Mapping[str, int]) -> int:
@@ -135,35 +155,43 @@ def names(session: Session) -> frozenset[str]:
     return frozenset(segments.apart) | further
 
 
-def _changed_segments(session: Session) -> Iterator[tuple[str, bytes | None]]:
-    """Encoded segments that changed; clears the marks."""
-    for letter, table in _tables(session).items():
+def _changed_segments(session: Session) -> tuple[_Records, Map[int, frozenset[str]]]:
+    """Encoded segments that changed, and the pieces there are now; clears the marks."""
+    changed = _Records()
+    for letter, kind in _TABLES.items():
+        if not kind.peek(session).dirty:
+            continue
+        table = kind.own(session)
         for number in table.dirty:
             rows = table.segment(number)
-            yield f"{letter}{number}", _WRITERS[letter](rows) if rows else None
+            changed[f"{letter}{number}"] = kind.write(rows) if rows else None
         table.dirty.clear()
-    for number in session.surface.dirty:
-        nodes = session.surface.segments.get(number)
-        yield f"s{number}", _encode(save_surface(nodes)) if nodes else None
-    session.surface.dirty.clear()
-    yield from _changed_steps(session)
+    if Rooms.surface.peek(session).dirty:
+        for number in session.surface.dirty:
+            nodes = session.surface.segments.get(number)
+            changed[f"s{number}"] = _encode(save_surface(nodes)) if nodes else None
+        session.surface.dirty.clear()
+    return changed, _changed_steps(session, changed)
 
 
-def _changed_steps(session: Session) -> Iterator[tuple[str, bytes | None]]:
-    table = session.steps.table
+def _changed_steps(session: Session, changed: _Records) -> Map[int, frozenset[str]]:
+    table, pieces = session.steps.table, session.segments.pieces
     for number in table.dirty:
         rows = table.segment(number)
-        yield f"p{number}", save_steps(rows) if rows else None
+        changed[f"p{number}"] = save_steps(rows) if rows else None
         wanted = {name: text for step in rows for name, text in pieces_of(step)}
-        held = session.segments.pieces.get(number, frozenset())
-        for name in sorted(held - wanted.keys()):
-            yield name, None
-        for name in sorted(wanted.keys() - held):
-            yield name, wanted[name].encode("utf-8", "surrogatepass")
+        held = pieces.get(number, _NONE)
         if held != wanted.keys():
-            pieces = session.segments.pieces.set(number, frozenset(wanted))
-            session.segments = msgspec.structs.replace(session.segments, pieces=pieces)
+            for name in sorted(held - wanted.keys()):
+                changed[name] = None
+            for name in sorted(wanted.keys() - held):
+                changed[name] = wanted[name].encode("utf-8", "surrogatepass")
+            pieces = pieces.set(number, frozenset(wanted))
     table.dirty.clear()
+    return pieces
+
+
+_NONE = frozenset[str]()
 
 
 # --- loading --------------------------------------------------------------------------------------
@@ -200,14 +228,14 @@ def _load(session_id: str, records: Mapping[str, bytes]) -> Session:
             f"parts where its head counts {counted[0]} and {counted[1]}"
         )
     session = session_of(head)
-    inline = {name: bytes(value) for name, value in head.inline.items()}
+    inline = {name: bytes(value) for name, value in sorted(head.inline.items())}
     for name, value in sorted({**inline, **segments}.items()):
         if name != HEAD and name[0] != "x":
             _load_segment(session, name, value, segments)
     _index(session)
     kept = Segments()
     session.segments = Segments(
-        kept.inline.update(inline),
+        {name: Raw(value) for name, value in inline.items()},  # its own, not a piece of the head
         kept.apart.update(dict.fromkeys(apart)),
         kept.pieces.update(_pieces(apart)),
         parts,
@@ -236,8 +264,9 @@ def _load_segment(session: Session, name: str, value: bytes, all_: Mapping[str, 
         for step in load_steps(value, all_):
             session.steps.table.rows = session.steps.table.rows.set(step.key, step)
     else:
-        table = _tables(session)[letter]
-        table.rows = table.rows.update((row.key, row) for row in _READERS[letter](value))
+        kind = _TABLES[letter]
+        table = kind.own(session)
+        table.rows = table.rows.update((row.key, row) for row in kind.read(value))
 
 
 def _index(session: Session) -> None:

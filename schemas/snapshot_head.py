@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from operator import attrgetter
 from typing import TypeAlias
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from operators.events import NULL, Header, Usage
-from operators.rooms import Parked
+from operators.rooms import Parked, Rooms
 from operators.session import Session
 from operators.totals import NO_USAGE, Clock
 from operators.turns import Turn
@@ -85,10 +87,12 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     totals: _Totals = _Totals()
     apart: int = 0
     further: int = 0
-    inline: dict[str, Raw] = {}
+    inline: Mapping[str, Raw] = {}
     parked: Parked | None = None
     cleared: int = -1
 
+
+_encode = msgspec.json.Encoder().encode
 
 #: Fields that stand under the same name in the session.
 _SAME = (
@@ -98,41 +102,83 @@ _SAME = (
 )
 
 
-def head_of(session: Session, further: int) -> Head:
-    """``further``: records of the snapshot that go on with a longer one."""
-    order, turns, inbox = session.order, session.turns, session.inbox
-    digests = [digest for _, digest in order.recent]
+def head_of(
+    session: Session, inline: Mapping[str, Raw], besides: tuple[int, int]
+) -> tuple[bytes, object]:
+    """The head's bytes, and what the next one need not encode again (`Segments.encoded`).
+    ``inline``: the segments inside it; ``besides``: how many segments are saved apart, and how many
+    records go on with a longer one."""
+    order, turns, inbox = session.order, session.turns, Rooms.inbox.peek(session)
+    before = session.segments.encoded
+    encoded = _encoded(session, before if isinstance(before, _Encoded) else _NOTHING)
     plain = session.parked is None and session.cleared < 0
-    return Head(
+    head = Head(
         _PLAIN if plain else VERSION,
         session.session,
         order.next_seq,
         epoch=session.epoch,
         start=order.start,
         gaps=order.gaps,
-        digest_seqs=_runs([seq for seq, _ in order.recent]),
-        digests=struct.pack(f"<{len(digests)}Q", *digests),
-        header=_save_header(session.header),
-        generation=session.surface.generation,
+        digest_seqs=encoded.runs,
+        digests=encoded.digests,
+        header=encoded.header,
+        generation=Rooms.surface.peek(session).generation,
         open_turn=turns.open_turn,
         open_step=turns.open_step,
         closed=turns.closed,
-        turns=[msgspec.structs.replace(turn, steps=[]) for turn in turns],
+        turns=[replace(turn, steps=[]) for turn in turns],
         next_turn_inbox=inbox.next_turn,
         next_step_inbox=inbox.next_step,
         claims=sorted(inbox.claims),
         totals=_save_totals(session),
-        apart=len(session.segments.apart),
-        further=further,
-        inline={name: Raw(value) for name, value in sorted(session.segments.inline.items())},
+        apart=besides[0],
+        further=besides[1],
+        inline=inline,
         **{name: getattr(session, name) for name in _SAME},
     )
+    return _encode(head), encoded
 
 
-def _save_header(header: Header | None) -> _Header | None:
-    if header is None:
-        return None
-    return _Header(*(getattr(header, name) for name in _Header.__struct_fields__))
+class _Encoded(msgspec.Struct, frozen=True):
+    """Parts of a head as they were saved last: the header (of the line ``line``), and the digests
+    of the lines up to ``last``, an entry of `Order.recent`."""
+
+    line: Header | None = None
+    header: _Header | None = None
+    last: tuple[int, int] | None = None
+    runs: list[tuple[int, int]] = []
+    digests: bytes = b""
+
+
+_NOTHING = _Encoded()
+_header_fields = attrgetter(*_Header.__struct_fields__)
+
+
+def _encoded(session: Session, before: _Encoded) -> _Encoded:
+    """The parts as they are now, made of those ``before``."""
+    line, header = session.header, before.header
+    if line is not before.line:
+        header = None if line is None else _Header(*_header_fields(line))
+    recent = session.order.recent
+    if not recent:
+        return _Encoded(line, header)
+    if before.last is recent[-1]:
+        return before if line is before.line else replace(before, line=line, header=header)
+    fresh: list[tuple[int, int]] = []
+    for entry in reversed(recent):
+        if entry is before.last:
+            break
+        fresh.append(entry)
+    fresh.reverse()
+    known = len(recent) - len(fresh)
+    digests = struct.pack(f"<{len(fresh)}Q", *(digest for _, digest in fresh))
+    return _Encoded(
+        line,
+        header,
+        recent[-1],
+        _runs(_last(before.runs, known), fresh),
+        before.digests[-8 * known :] + digests if known else digests,
+    )
 
 
 def _save_totals(session: Session) -> _Totals:
@@ -158,10 +204,22 @@ def _load_usage(saved: _Usage | None) -> Usage:
     return NO_USAGE if saved is None else Usage(*saved)
 
 
-def _runs(seqs: list[int]) -> list[tuple[int, int]]:
-    """Seqs as (first, count) of neighbours, in order."""
-    runs: list[tuple[int, int]] = []
-    for seq in seqs:
+def _last(runs: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
+    """The last ``count`` seqs of ``runs``, as runs."""
+    found: list[tuple[int, int]] = []
+    for first, length in reversed(runs):
+        if count <= 0:
+            break
+        taken = min(length, count)
+        found.append((first + length - taken, taken))
+        count -= taken
+    found.reverse()
+    return found
+
+
+def _runs(runs: list[tuple[int, int]], lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """``runs``, which is changed, with the seqs of further lines: (first, count) of neighbours."""
+    for seq, _ in lines:
         if runs and runs[-1][0] + runs[-1][1] == seq:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:

@@ -19,6 +19,7 @@ BENCHES = {
     "folding": "decode + fold of mixed logs against json.loads",
     "document": "fold --json of a large log against json.loads",
     "pipeline": "in-memory pipeline, bytes to Avro bytes, against decode + fold",
+    "small-batches": "one, two, ten events of each session to a batch, against json.loads",
     "kafka": "a worker on Kafka against a bare transactional loop",
     "verify": "verify of a million events on Kafka against the fold alone; its memory; damage",
     "latency": "event sent to outputs visible, at a steady rate, and where the time goes",
@@ -37,7 +38,7 @@ def main(arguments: list[str] | None = None) -> int:
     found: dict[str, list[Figure]] = {}
     for name in names:
         sys.stderr.write(f"{name}: {BENCHES[name]} …\n")
-        found[name] = list(import_module(f"{__package__}.{name}").run(options))
+        found[name] = list(import_module(f"{__package__}.{name.replace('-', '_')}").run(options))
         if not as_json:
             sys.stdout.write(table(name, found[name]))
             sys.stdout.flush()

@@ -159,6 +159,10 @@ def restore_logger() -> None:
         producer_module.log = logging.getLogger(producer_module.__name__)
 
 
+#: Of every client: a broker that is back is found within a second.
+COMMON: Mapping[str, Any] = {"reconnect_backoff_max_ms": 1_000}
+
+
 def new_consumer(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
     """A `KafkaConsumer` that reads whatever stands in a topic."""
     tolerate_header_names()
@@ -166,13 +170,24 @@ def new_consumer(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
         return cluster.clients.consumer(**cluster.settings(KafkaConsumer, ours))
 
 
+def new_asker(cluster: Cluster, group: str) -> Any:
+    """A consumer that asks for the group's committed offsets, those that are decided, and never
+    joins it."""
+    ours = {
+        **COMMON,
+        "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
+        "group_id": group,
+        "enable_auto_commit": False,
+        "isolation_level": "read_committed",
+        "allow_auto_create_topics": False,
+    }
+    return new_consumer(cluster, ours)
+
+
 def new_admin(cluster: Cluster, ours: Mapping[str, Any]) -> Any:
     """A `KafkaAdminClient`."""
     return cluster.clients.admin(**cluster.settings(KafkaAdminClient, ours))
 
-
-#: Of every client: a broker that is back is found within a second.
-COMMON: Mapping[str, Any] = {"reconnect_backoff_max_ms": 1_000}
 
 #: Of producers. The backoff: a transaction right after another waits twice that long.
 CALL_SETTINGS: Mapping[str, Any] = {

@@ -14,7 +14,7 @@ from pipeline import limits
 from pipeline.errors import Retriable
 from pipeline.ports import InRecord
 
-from .client import COMMON, Cluster, by_remedy, new_consumer, patiently
+from .client import COMMON, Cluster, by_remedy, new_asker, new_consumer, patiently
 from .clients import Clients
 from .source import in_record
 
@@ -105,9 +105,8 @@ class KafkaReader:
         return {partition: at for partition, at in found.items() if at is not None and at >= 0}
 
     def _asker(self, group: str) -> Any:
-        """A consumer that asks for the group's offsets, and never joins it."""
         if group not in self._askers:
-            self._askers[group] = self._consumer("read_committed", group)
+            self._askers[group] = new_asker(self._cluster, group)
         return self._askers[group]
 
     def close(self) -> None:
@@ -129,10 +128,9 @@ class KafkaReader:
         else:
             self._idle.append(consumer)
 
-    def _consumer(self, isolation: str, group: str | None = None) -> Any:
+    def _consumer(self, isolation: str) -> Any:
         ours = {
             **COMMON,
-            "group_id": group,
             "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",

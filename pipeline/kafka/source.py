@@ -20,14 +20,14 @@ from kafka.structs import ConsumerGroupMetadata, MemberState
 from msgspec import Struct
 
 from pipeline import limits
-from pipeline.errors import Retriable
+from pipeline.errors import PipelineError, Retriable
 from pipeline.identity import Identity, require_written_by_us
 from pipeline.ports import InRecord, Member, Polled
 
-from .client import CALL_SETTINGS, COMMON, Cluster, by_remedy, new_admin, new_consumer
+from .client import CALL_SETTINGS, COMMON, Cluster, by_remedy, new_admin, new_asker, new_consumer
 from .watch import Watch
 
-CALL_MS = int(limits.COMMITTED_TIMEOUT_S * 1000)
+CALL_MS = limits.REQUEST_TIMEOUT_MS
 LAG_MS = int(limits.LOOK_S * 1000)
 MINIMAL_WAIT_S = 0.05
 
@@ -58,6 +58,8 @@ class KafkaSource:
         self._started: set[int] = set()
         self._stable = False
         self._opened: Any = None
+        #: Not the member itself: what that asks waits behind its own requests to the coordinator.
+        self._asker: Any = None
         self._admin: Any = None
 
     def poll(self, timeout: float) -> Polled:
@@ -82,7 +84,9 @@ class KafkaSource:
     def committed(
         self, partitions: Iterable[int], wait_s: float = limits.COMMITTED_TIMEOUT_S
     ) -> dict[int, int | None]:
-        consumer, until = self._consumer(), self._clients.monotonic() + wait_s
+        if self._asker is None:
+            self._asker = new_asker(self._cluster, self._settings.group)
+        consumer, until = self._asker, self._clients.monotonic() + wait_s
         found: dict[int, int | None] = {}
         for at in map(self._at, partitions):
             left_s = max(until - self._clients.monotonic(), MINIMAL_WAIT_S)
@@ -168,12 +172,19 @@ class KafkaSource:
 
     def abandon(self, *, leave: bool = False) -> None:
         self._started.clear()
+        self._close_asker()
         if self._opened is not None:
             # Of its own: what the one that is dropped still writes down is not the next one's.
             self._changes = deque(("lost", partition) for partition in self._mine)
             self._shut(leave=leave)
 
+    def _close_asker(self) -> None:
+        asker, self._asker = self._asker, None
+        if asker is not None:
+            self._close(asker)
+
     def close(self, *, leave: bool = True) -> None:
+        self._close_asker()
         if self._opened is not None:
             self._shut(leave=leave)
         if self._admin is not None:
@@ -211,10 +222,15 @@ class KafkaSource:
         if self._opened is None:
             self._look()  # it would wait long for a topic that is gone
             consumer = new_consumer(self._cluster, self._consumer_settings())
-            with by_remedy("connecting"):
-                # Makes it know this topic and no other: a leader of the group that does not know
-                # it deals out nothing, and the assignor's work is quadratic in all it knows.
-                consumer.beginning_offsets([self._at(0)], timeout_ms=CALL_MS)
+            try:
+                with by_remedy("connecting"):
+                    # Makes it know this topic and no other: a leader of the group that does not
+                    # know it deals out nothing, and the assignor's work is quadratic in all it
+                    # knows.
+                    consumer.beginning_offsets([self._at(0)], timeout_ms=CALL_MS)
+            except PipelineError:
+                self._close(consumer)
+                raise
             consumer.subscribe([self._settings.topic], listener=_Listener(consumer, self._changes))
             self._opened = consumer
         return self._opened

@@ -58,5 +58,5 @@ class Table(Generic[V]):
     def segment(self, number: int) -> list[V]:
         """The records of one segment, by key; empty when all are gone."""
         first = number << SHIFT
-        found = (self.rows.get(key) for key in range(first, first + (1 << SHIFT)))
+        found = map(self.rows.get, range(first, first + (1 << SHIFT)))
         return [value for value in found if value is not None]

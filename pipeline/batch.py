@@ -227,7 +227,7 @@ def render(folded: Advanced, max_row_bytes: int = limits.MAX_ROW_BYTES) -> Batch
 def _publish(result: BatchResult, session: str, touched: Touched, max_row_bytes: int) -> None:
     state, outputs, partition = touched.state, result.outputs, touched.partition
     key = session.encode()
-    named = ("session", key)
+    named, epoch = ("session", key), ("epoch", b"%d" % state.epoch)
     for change in touched.out.changes(state):
         assert not isinstance(change, Refused), "refusals travel as dead letters"
         # Key and headers as `schemas.outbound` makes them, from parts that all records share.
@@ -235,10 +235,13 @@ def _publish(result: BatchResult, session: str, touched: Touched, max_row_bytes:
         if isinstance(change, TranscriptRow):
             own, limit = key + KEY_SEPARATOR + change.key.encode(), max_row_bytes
         value = encode_within(change, limit)
-        headers = [named, ("epoch", b"%d" % change.epoch), ("seq", b"%d" % change.seq)]
+        of = epoch if change.epoch == state.epoch else ("epoch", b"%d" % change.epoch)
+        headers = [named, of, ("seq", b"%d" % change.seq)]
         outputs.append(OutRecord(subject_of(change), partition, own, value, headers))
-    segments = {**dict.fromkeys(sorted(touched.left)), **snapshot.save(state)}
-    headers = [named, ("epoch", b"%d" % state.epoch), ("seq", b"%d" % (state.next_seq - 1))]
+    segments = snapshot.save(state)
+    if touched.left:
+        segments = {**dict.fromkeys(sorted(touched.left)), **segments}
+    headers = [named, epoch, ("seq", b"%d" % (state.next_seq - 1))]
     for name, saved in segments.items():
         outputs.append(OutRecord("state", partition, state_key(session, name), saved, headers))
         result.segments.append((session, name, saved))

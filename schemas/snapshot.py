@@ -66,12 +66,8 @@ class _Kind:
         self.write: Callable[[list[Any]], bytes] = writer_of(record)
         self.read: Callable[[bytes], list[Any]] = reader_of(record)
 
-    def peek(self, session: Session) -> Table[Any]:
-        """The session's table, only to be read."""
-        table: Table[Any] = self._table(self._room.peek(session))
-        return table
-
     def own(self, session: Session) -> Table[Any]:
+        """The session's table, to be changed."""
         table: Table[Any] = self._table(self._room.own(session))
         return table
 
@@ -86,6 +82,18 @@ _TABLES = {
     "m": _Kind(Rooms.compactions, "summaries.table", Summary),
     "k": _Kind(Rooms.commands, "table", Command),
 }
+
+#: The marks of a room's tables, with the letters of these: few rooms changed, most are only asked.
+_MARKS: tuple[tuple[Shared[Any], Callable[[Any], tuple[set[int], ...]], str], ...] = (
+    (
+        Rooms.tools,
+        attrgetter("table.dirty", "nested.subs.dirty", "nested.waiting.dirty"),
+        "tnw",
+    ),
+    (Rooms.retries, lambda room: (room.table.dirty,), "r"),
+    (Rooms.compactions, attrgetter("table.dirty", "summaries.table.dirty"), "cm"),
+    (Rooms.commands, lambda room: (room.table.dirty,), "k"),
+)
 
 
 # --- saving ---------------------------------------------------------------------------------------
@@ -158,14 +166,16 @@ def names(session: Session) -> frozenset[str]:
 def _changed_segments(session: Session) -> tuple[_Records, Map[int, frozenset[str]]]:
     """Encoded segments that changed, and the pieces there are now; clears the marks."""
     changed = _Records()
-    for letter, kind in _TABLES.items():
-        if not kind.peek(session).dirty:
+    for room, marks, letters in _MARKS:
+        if not any(marks(room.peek(session))):
             continue
-        table = kind.own(session)
-        for number in table.dirty:
-            rows = table.segment(number)
-            changed[f"{letter}{number}"] = kind.write(rows) if rows else None
-        table.dirty.clear()
+        for letter in letters:
+            kind = _TABLES[letter]
+            table = kind.own(session)
+            for number in table.dirty:
+                rows = table.segment(number)
+                changed[f"{letter}{number}"] = kind.write(rows) if rows else None
+            table.dirty.clear()
     if Rooms.surface.peek(session).dirty:
         for number in session.surface.dirty:
             nodes = session.surface.segments.get(number)

@@ -100,6 +100,7 @@ _SAME = (
     *("context_window", "prompt_tokens", "last_end", "seed_cut", "inherited_until"),
     *("parked", "cleared"),
 )
+_same_of = attrgetter(*_SAME)
 
 
 def head_of(
@@ -134,7 +135,7 @@ def head_of(
         apart=besides[0],
         further=besides[1],
         inline=inline,
-        **{name: getattr(session, name) for name in _SAME},
+        **dict(zip(_SAME, _same_of(session), strict=True)),
     )
     return _encode(head), encoded
 
@@ -176,7 +177,7 @@ def _encoded(session: Session, before: _Encoded) -> _Encoded:
         line,
         header,
         recent[-1],
-        _runs(_last(before.runs, known), fresh),
+        _runs(before, known, fresh),
         before.digests[-8 * known :] + digests if known else digests,
     )
 
@@ -204,22 +205,19 @@ def _load_usage(saved: _Usage | None) -> Usage:
     return NO_USAGE if saved is None else Usage(*saved)
 
 
-def _last(runs: list[tuple[int, int]], count: int) -> list[tuple[int, int]]:
-    """The last ``count`` seqs of ``runs``, as runs."""
-    found: list[tuple[int, int]] = []
-    for first, length in reversed(runs):
-        if count <= 0:
+def _runs(before: _Encoded, known: int, fresh: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The last ``known`` seqs of those ``before`` and the seqs of ``fresh`` lines, in order, as
+    (first, count) of neighbours."""
+    runs = before.runs.copy()
+    gone = len(before.digests) // 8 - known
+    while gone:
+        first, count = runs[0]
+        if count > gone:
+            runs[0] = (first + gone, count - gone)
             break
-        taken = min(length, count)
-        found.append((first + length - taken, taken))
-        count -= taken
-    found.reverse()
-    return found
-
-
-def _runs(runs: list[tuple[int, int]], lines: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """``runs``, which is changed, with the seqs of further lines: (first, count) of neighbours."""
-    for seq, _ in lines:
+        del runs[0]
+        gone -= count
+    for seq, _ in fresh:
         if runs and runs[-1][0] + runs[-1][1] == seq:
             runs[-1] = (runs[-1][0], runs[-1][1] + 1)
         else:

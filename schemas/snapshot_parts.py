@@ -97,7 +97,7 @@ def _save_step(step: Step) -> _Step:
 
 
 def _save_block(index: int, block: Block) -> _Block:
-    odd = any("\ud800" <= char <= "\udfff" for char in block.tail)
+    odd = _is_odd(block.tail)
     return _Block(
         index,
         block.type,
@@ -113,6 +113,17 @@ def _save_block(index: int, block: Block) -> _Block:
         block.nonblank,
         block.position,
     )
+
+
+def _is_odd(text: str) -> bool:
+    """Whether it holds half characters, which are no UTF-8."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def pieces_of(step: Step) -> Iterator[tuple[str, str]]:

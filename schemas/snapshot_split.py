@@ -14,10 +14,12 @@ PART = 1 << 20  #: bytes of one record; the smallest default limit around is 1 M
 
 
 def split(
-    records: Mapping[str, bytes | None], parts: Map[str, int]
+    records: dict[str, bytes | None], parts: Map[str, int]
 ) -> tuple[dict[str, bytes | None], Map[str, int]]:
     """The records in parts, gone parts as None; ``parts`` is how many further ones each name has,
     before and after."""
+    if not parts and not any(value and len(value) > PART for value in records.values()):
+        return records, parts
     cut: dict[str, bytes | None] = {}
     for name, value in records.items():
         cut[name] = value if value is None else value[:PART]

@@ -13,8 +13,8 @@ from msgspec.structs import replace
 from .batch import BatchResult
 from .errors import Retriable
 from .identity import NEXT
-from .ports import Member, Sink, Transaction, require_joined
-from .state import States
+from .ports import Member, OutRecord, Sink, Transaction, require_joined
+from .state import PLACE_KEY, States
 
 
 class Folded(Struct, frozen=True):
@@ -72,12 +72,18 @@ def deliver(
 
 
 def _send(transaction: Transaction, folded: Folded) -> None:
+    """Every partition that something comes of has a state record with the offset to go on from: in
+    case the group forgets it. One that has no state to save gets a record for that alone."""
     for partition, result in folded.results.items():
         place = (NEXT, b"%d" % folded.nexts[partition])
+        placed = False
         for record in result.outputs:
             if record.role == "state":
                 record = replace(record, headers=[*record.headers, place])
+                placed = True
             transaction.send(record)
+        if result.outputs and not placed:
+            transaction.send(OutRecord("state", partition, PLACE_KEY, b"", [place]))
 
 
 def _require_current(member: Member, current: Callable[[Member], bool]) -> None:

@@ -130,8 +130,9 @@ STALLED_S: Final = 30.0
 #: The same while polls are full: then a partition waits for its turn behind what others have.
 STALLED_BUSY_S: Final = 120.0
 
-#: A consumer that cannot tell its lag for so long, its group never coming to rest, is rebuilt.
-RESTLESS_S: Final = 60.0
+#: A consumer that cannot tell its lag for so long is rebuilt. A group that deals out partitions
+#: waits for a busy member as long as that may go without a poll (``MAX_POLL_INTERVAL_MS``).
+RESTLESS_S: Final = 150.0
 
 #: Between two looks whether the topics are still those that the worker began with.
 SAME_TOPICS_EVERY_S: Final = 30.0

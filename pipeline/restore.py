@@ -140,9 +140,12 @@ def require_states(
             f"sessions are gone from {state}",
             FOLD_ANEW,
         )
-    if committed is not None or not sessions:
+    if committed is not None:
         return committed
-    place = _place(ends, partition)
+    newest = newest_record(ends.reader, state, partition)
+    if newest is None:
+        return None
+    place = _place(ends, partition, newest)
     log.warning(
         "the group has no offset, though %d sessions are folded: on from where their states stand",
         sessions,
@@ -151,12 +154,11 @@ def require_states(
     return check_committed(ends, partition, place, skip_expired=skip_expired)
 
 
-def _place(ends: Outside, partition: int) -> int:
+def _place(ends: Outside, partition: int, newest: InRecord) -> int:
     """The offset that the states are folded up to. The offsets of a topic go with it, so that their
     being gone may mean that it is another one."""
     state, events = (ends.names.of(role) for role in ("state", "events"))
-    newest = _newest(ends.reader, state, partition)
-    headers = dict(newest.headers) if newest is not None else {}
+    headers = dict(newest.headers)
     told, place = headers.get(EVENTS_ID) or b"", headers.get(NEXT)
     if told.decode("ascii", "replace") != ends.events_id or place is None or not place.isdigit():
         raise Fatal(
@@ -169,11 +171,18 @@ def _place(ends: Outside, partition: int) -> int:
     return int(place)
 
 
+def place_of(reader: Reader, topic: str, partition: int) -> int | None:
+    """The offset that the states on ``topic``, the state topic, are folded up to, if any."""
+    newest = newest_record(reader, topic, partition) if reader.partitions(topic) else None
+    place = dict(newest.headers).get(NEXT) if newest is not None else None
+    return int(place) if place is not None and place.isdigit() else None
+
+
 #: How far back the newest record is looked for, markers and aborted records being passed over.
 _BACK = (64, 4_096)
 
 
-def _newest(reader: Reader, topic: str, partition: int) -> InRecord | None:
+def newest_record(reader: Reader, topic: str, partition: int) -> InRecord | None:
     """The last committed record."""
     first, end = reader.bounds(topic, partition)
     for start in (*(max(first, end - back) for back in _BACK), first):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from . import limits
-from .errors import Fatal, Fenced, Retriable
+from .errors import Fatal, Fenced, Retriable, Stuck
 from .ports import Clock
 
 OWN_INSTANCE = "give each worker its own --instance"
@@ -42,6 +42,8 @@ class Budget:
         now = self._clock.monotonic()
         if isinstance(error, Fenced):
             self._refuse_twin(now, error)
+        if isinstance(error, Stuck):  # no outage: the time before it was waited in good faith
+            self.succeeded()
         if self._last is not None and now - self._last > 2 * self._seconds:
             self.succeeded()  # idle since: this is another trouble
         self._last = now

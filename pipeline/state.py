@@ -20,6 +20,7 @@ from .errors import StoreDamaged
 from .ports import InRecord, Segment, StateStore
 
 SEPARATOR = "\x1f"
+PLACE_KEY = b"\x1f"  #: of no session: where a partition's states stand, said by headers alone
 
 
 def state_key(session: str, segment: str) -> bytes:
@@ -144,7 +145,7 @@ class States:
 
     def apply(self, partition: int, records: Iterable[InRecord], position: int) -> None:
         """Records of the state topic up to ``position``, in their order."""
-        segments = [_segment(record) for record in records]
+        segments = [_segment(record) for record in records if record.key != PLACE_KEY]
         if self._resident:
             for session, _, _ in segments:
                 self._forget((partition, session))

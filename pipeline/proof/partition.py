@@ -17,6 +17,7 @@ from operators.events import Header
 from pipeline.batch import BatchResult, ReadRecord, read
 from pipeline.errors import Fatal
 from pipeline.ports import InRecord
+from pipeline.restore import place_of
 from pipeline.state import States
 
 from .letters import Judged, Letters
@@ -147,7 +148,10 @@ class PartitionProof:
         """Go on up to what is committed now; with ``collect``, the sessions that got events."""
         scope, start = self._scope, self._at["events"]
         committed = scope.reader.committed(scope.names.application, scope.names.of("events"))
-        stop = max(start, committed.get(self._partition, start))
+        stop = committed.get(self._partition)
+        if stop is None:  # the group forgot it: its workers will go on from where the states stand
+            stop = place_of(scope.reader, scope.names.of("state"), self._partition)
+        stop = max(start, start if stop is None else stop)
         if stop > self._end:
             self._end = scope.reader.bounds(scope.names.of("events"), self._partition)[1]
         if stop > self._end:

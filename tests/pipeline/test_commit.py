@@ -8,7 +8,9 @@ import pytest
 
 from pipeline.batch import fold_batch
 from pipeline.commit import Folded, deliver
+from pipeline.memory_ends import MemoryReader
 from pipeline.ports import Polled
+from pipeline.restore import place_of
 from pipeline.simulate import simulate
 from pipeline.state import States
 from pipeline.store import MemoryStore
@@ -105,3 +107,21 @@ def test_a_passed_generation_publishes_nothing() -> None:
     batch.sink.open()
     assert batch.published() == 0
     assert not batch.merged()
+
+
+def test_a_batch_without_states_says_where_to_go_on_all_the_same() -> None:
+    """In case the group forgets its offsets: what came of it would else come twice."""
+    batch = Batch()
+    batch.deliver()
+    batch.world.append(b"", b"of no session", partition=0)
+    polled = batch.source.poll(0)
+    result = fold_batch(polled.records[0], batch.states.of(0))
+    assert [record.role for record in result.outputs] == ["deadletter"]
+    nexts = {0: polled.records[0][-1].offset + 1}
+    batch.folded = Folded({0: result}, nexts, polled.member)
+    batch.deliver()
+    reader, state = MemoryReader(batch.world.broker), batch.world.names.of("state")
+    assert place_of(reader, state, 0) == nexts[0]
+    states = States(MemoryStore())
+    states.apply(0, list(reader.read(state, 0)), 1)
+    assert states.sessions(0) == 1

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pipeline.errors import Fatal, Fenced, Retriable
+from pipeline.errors import Fatal, Fenced, Retriable, Stuck
 from pipeline.retry import Budget
 from tests.pipeline.world import TestClock
 
@@ -63,3 +63,14 @@ def test_two_troubles_far_apart_are_two_although_nothing_was_committed_between()
     clock.now += 7200
     budget.spend(AWAY)
     assert clock.slept == [0.2, 0.2]
+
+
+def test_a_consumer_that_had_to_be_made_anew_is_no_outage() -> None:
+    clock = TestClock()
+    budget = Budget(clock, seconds=10)
+    budget.spend(AWAY)
+    clock.now += 11
+    budget.spend(Stuck("the group has not come to rest"))
+    clock.now += 11
+    with pytest.raises(Fatal, match="nothing could be committed"):
+        budget.spend(AWAY)

@@ -66,9 +66,9 @@ def _field(kind: Any) -> tuple[Any, Turn | None, Turn | None]:
     """The saved type of a field, and the ways there and back where it is another."""
     args = get_args(kind)
     if kind is Raw:
-        return str, _text, _raw
+        return str, text_of, _raw
     if set(args) == {Raw, type(None)}:
-        return str | None, _text, _raw
+        return str | None, text_of, _raw
     inner = args[0] if get_origin(kind) in (list, tuple) and args else kind
     if isinstance(inner, type) and issubclass(inner, msgspec.Struct):
         twin, there, back = _twin(inner)
@@ -85,7 +85,8 @@ def _field(kind: Any) -> tuple[Any, Turn | None, Turn | None]:
     return kind, None, None
 
 
-def _text(raw: Raw | None) -> str | None:
+def text_of(raw: Raw | None) -> str | None:
+    """What stands for opaque JSON in a saved struct."""
     return None if raw is None else bytes(raw).decode()
 
 

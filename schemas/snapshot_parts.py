@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -12,7 +12,7 @@ from operators.steps import Block, Step
 from operators.surface import Node, Surface
 from operators.table import SHIFT
 
-from .opaque import reader_of, writer_of
+from .opaque import reader_of, text_of
 
 _TYPES = {
     "u": "user/message",
@@ -65,7 +65,7 @@ class _Block(msgspec.Struct, array_like=True):
     number: int
     id: str | None
     name: str | None
-    final: msgspec.Raw | None
+    final: msgspec.Raw | None  #: read; written as its text
     pieces: int
     tail: str | None
     odd_tail: bytes | None
@@ -80,18 +80,19 @@ class _Step(msgspec.Struct):
     blocks: list[_Block]
 
 
-_write_steps = writer_of(_Step)
+_encode = msgspec.json.Encoder().encode
 _read_steps = reader_of(_Step)
 
 
 def save_steps(steps: list[Step]) -> bytes:
     """The steps of one segment, without their sealed text."""
-    return _write_steps([_save_step(step) for step in steps])
+    return _encode([_save_step(step) for step in steps])
 
 
 def _save_step(step: Step) -> _Step:
+    """Opaque JSON is its text already, so that no twin has to be made: most batches save a step."""
     return _Step(
-        msgspec.structs.replace(step, blocks={}),
+        msgspec.structs.replace(step, blocks={}, usage=text_of(step.usage)),
         [_save_block(index, block) for index, block in step.blocks.items()],
     )
 
@@ -104,7 +105,7 @@ def _save_block(index: int, block: Block) -> _Block:
         block.number,
         block.id,
         block.name,
-        block.final,
+        cast(Any, text_of(block.final)),
         len(block.sealed),
         None if odd else block.tail,
         block.tail.encode("utf-8", "surrogatepass") if odd else None,

@@ -12,30 +12,22 @@ Indexes are not saved; ``load`` builds them from the records.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Mapping
-from operator import attrgetter
-from typing import Any, TypeAlias
+from collections.abc import Mapping
+from typing import TypeAlias
 
 import msgspec
 from immutables import Map
 from msgspec import Raw
 
-from operators.commands import Command
-from operators.compaction import Compaction
-from operators.nested import Sub, Waiting
-from operators.retries import Chain
-from operators.rooms import Rooms, Segments, Shared
+from operators.rooms import Rooms, Segments
 from operators.session import Session
 from operators.steps import Step
-from operators.summaries import Summary
-from operators.table import Table
-from operators.tool import Tool
 from operators.tools import Announcement
 
-from .opaque import reader_of, writer_of
 from .snapshot_head import VERSION, Head, head_of, session_of
 from .snapshot_parts import load_steps, load_surface, pieces_of, save_steps, save_surface
 from .snapshot_split import join, split
+from .snapshot_tables import MARKS, TABLES
 
 __all__ = ["HEAD", "SnapshotError", "load", "names", "save"]
 
@@ -56,44 +48,6 @@ class SnapshotError(ValueError):
 
 
 _head_decoder = msgspec.json.Decoder(Head)
-
-
-class _Kind:
-    """Records of one kind: the room they are in, where in it, how they are written and read."""
-
-    def __init__(self, room: Shared[Any], path: str, record: type) -> None:
-        self._room, self._table = room, attrgetter(path)
-        self.write: Callable[[list[Any]], bytes] = writer_of(record)
-        self.read: Callable[[bytes], list[Any]] = reader_of(record)
-
-    def own(self, session: Session) -> Table[Any]:
-        """The session's table, to be changed."""
-        table: Table[Any] = self._table(self._room.own(session))
-        return table
-
-
-#: Tables by the letter their segments start with.
-_TABLES = {
-    "t": _Kind(Rooms.tools, "table", Tool),
-    "n": _Kind(Rooms.tools, "nested.subs", Sub),
-    "w": _Kind(Rooms.tools, "nested.waiting", Waiting),
-    "r": _Kind(Rooms.retries, "table", Chain),
-    "c": _Kind(Rooms.compactions, "table", Compaction),
-    "m": _Kind(Rooms.compactions, "summaries.table", Summary),
-    "k": _Kind(Rooms.commands, "table", Command),
-}
-
-#: The marks of a room's tables, with the letters of these: few rooms changed, most are only asked.
-_MARKS: tuple[tuple[Shared[Any], Callable[[Any], tuple[set[int], ...]], str], ...] = (
-    (
-        Rooms.tools,
-        attrgetter("table.dirty", "nested.subs.dirty", "nested.waiting.dirty"),
-        "tnw",
-    ),
-    (Rooms.retries, lambda room: (room.table.dirty,), "r"),
-    (Rooms.compactions, attrgetter("table.dirty", "summaries.table.dirty"), "cm"),
-    (Rooms.commands, lambda room: (room.table.dirty,), "k"),
-)
 
 
 # --- saving ---------------------------------------------------------------------------------------
@@ -166,11 +120,11 @@ def names(session: Session) -> frozenset[str]:
 def _changed_segments(session: Session) -> tuple[_Records, Map[int, frozenset[str]]]:
     """Encoded segments that changed, and the pieces there are now; clears the marks."""
     changed = _Records()
-    for room, marks, letters in _MARKS:
+    for room, marks, letters in MARKS:
         if not any(marks(room.peek(session))):
             continue
         for letter in letters:
-            kind = _TABLES[letter]
+            kind = TABLES[letter]
             table = kind.own(session)
             for number in table.dirty:
                 rows = table.segment(number)
@@ -274,7 +228,7 @@ def _load_segment(session: Session, name: str, value: bytes, all_: Mapping[str, 
         for step in load_steps(value, all_):
             session.steps.table.rows = session.steps.table.rows.set(step.key, step)
     else:
-        kind = _TABLES[letter]
+        kind = TABLES[letter]
         table = kind.own(session)
         table.rows = table.rows.update((row.key, row) for row in kind.read(value))
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from . import limits
 from .commit import Folded, deliver
@@ -62,11 +62,13 @@ class Ends(Struct, frozen=True):
 
 
 class Policy(Struct, frozen=True):
-    """When to stop. ``stop``: asked from outside, after the batch in hand; ``at_end``: when
-    everything is read; ``budget_s``: that long without a success. ``skip_expired`` goes on although
-    records expired before they were folded. ``batch``: most records of a poll."""
+    """When to stop. ``stop``: asked from outside, after the batch in hand; with ``leave`` for good:
+    the place in the group is not kept. ``at_end``: when everything is read; ``budget_s``: that long
+    without a success. ``skip_expired`` goes on although records expired before they were folded.
+    ``batch``: most records of a poll."""
 
     stop: threading.Event
+    leave: threading.Event = field(default_factory=threading.Event)
     at_end: bool = False
     batch: int = limits.BATCH_RECORDS
     budget_s: float = limits.RETRY_BUDGET_S
@@ -139,7 +141,7 @@ class Worker:
     def close(self) -> None:
         for restore in self._restored.values():
             restore.close()
-        self._ends.source.close(leave=self._policy.at_end)
+        self._ends.source.close(leave=self._policy.at_end or self._policy.leave.is_set())
         self._ends.sink.close()
         self._ends.reader.close()
         self._states.close()

@@ -48,7 +48,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     """One worker. ``broker``: ``HOST:PORT`` (several with commas), or a `MemoryBroker`.
 
     ``instance`` is stable across restarts of one worker and differs between workers.
-    ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read.
+    ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read. Its
+    partitions are kept for its return for the session timeout, unless ``leave`` is set by then.
     ``skip_expired`` goes on behind records that expired unfolded. ``state_dir``: where the local
     store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``step`` is
     called before each line of `commit.deliver`."""
@@ -63,6 +64,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     max_row_bytes: int = limits.MAX_ROW_BYTES
     resident_bytes: int = limits.RESIDENT_BYTES
     stop: threading.Event = field(default_factory=threading.Event)
+    leave: threading.Event = field(default_factory=threading.Event)
     stop_at_end: bool = False
     skip_expired: bool = False
     state_dir: Path | None = None
@@ -95,6 +97,7 @@ def build(settings: WorkerSettings, observer: Observer | None = None) -> Running
     states = States(_store(settings), settings.resident_bytes)
     policy = Policy(
         settings.stop,
+        settings.leave,
         at_end=settings.stop_at_end,
         batch=settings.batch_records,
         skip_expired=settings.skip_expired,

@@ -89,7 +89,8 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
         watch(running.states, partial(stored, folder))
         terminal.log(settings, worker=worker.instance)  # what fails to connect says so itself
         terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
-        with stopping(stop, terminal), terminal.progress("folding", "records") as step:
+        ending = stopping(stop, terminal, worker.leave)
+        with ending, terminal.progress("folding", "records") as step:
             running.committed.subscribe(lambda _: step(running.totals["records"]))
             running.run()
     tell(running.totals, settings, terminal)
@@ -167,8 +168,11 @@ class Restoring(Observer):
 
 
 @contextmanager
-def stopping(stop: threading.Event, terminal: Terminal) -> Iterator[None]:
-    """The first SIGINT or SIGTERM asks for a clean end; the second one means it."""
+def stopping(
+    stop: threading.Event, terminal: Terminal, interrupted: threading.Event | None = None
+) -> Iterator[None]:
+    """The first SIGINT or SIGTERM asks for a clean end; the second one means it. ``interrupted`` is
+    set too if it was SIGINT: somebody at a terminal, and nobody who would start it again."""
     signals = (signal.SIGINT, signal.SIGTERM)
     before = [signal.getsignal(number) for number in signals]
 
@@ -176,7 +180,9 @@ def stopping(stop: threading.Event, terminal: Terminal) -> Iterator[None]:
         for each, handler in zip(signals, before, strict=True):
             signal.signal(each, handler)
 
-    def ask(_number: int, _frame: FrameType | None) -> None:
+    def ask(number: int, _frame: FrameType | None) -> None:
+        if interrupted is not None and number == signal.SIGINT:
+            interrupted.set()
         stop.set()
         as_before()
         terminal.say("stopping after the batch in hand; again to stop at once")

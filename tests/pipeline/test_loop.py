@@ -332,3 +332,24 @@ def test_a_summary_that_many_markers_repeat_is_not_published_all_at_once(
     assert verdict.ok, verdict.mismatch
     assert running.totals["records"] == len(lines)
     assert 8 <= running.totals["batches"] <= 12  # five markers each, not forty
+
+
+@pytest.mark.parametrize("leave", [True, False])
+def test_the_place_in_the_group_is_kept_unless_it_is_left_for_good(
+    world: World, leave: bool
+) -> None:
+    stop, left = threading.Event(), threading.Event()
+    told: list[bool] = []
+
+    class Told(MemorySource):
+        def close(self, *, leave: bool = True) -> None:
+            told.append(leave)
+            super().close(leave=leave)
+
+    source = Told(world.broker, world.names.application, world.names.of("events"))
+    running = world.worker(source=source, stop=stop, leave=left, at_end=False)
+    running.committed.subscribe(lambda _: stop.set())
+    if leave:
+        left.set()
+    running.run()
+    assert told == [leave]

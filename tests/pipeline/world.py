@@ -168,6 +168,8 @@ class World:
         source: Source | None = None,
         reader: Reader | None = None,
         stop: threading.Event | None = None,
+        leave: threading.Event | None = None,
+        at_end: bool = True,
         observer: Observer | None = None,
     ) -> Running:
         """A worker that stops when all is read."""
@@ -178,7 +180,7 @@ class World:
             reader or MemoryReader(self.broker),
             self.names,
         )
-        policy = Policy(stop or threading.Event(), at_end=True)
+        policy = Policy(stop or threading.Event(), leave or threading.Event(), at_end=at_end)
         worker = Worker(ends, states, policy, clock=self.clock, observer=observer)
         return wire(worker, states)
 

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec import Raw, Struct
 
 from operators.events import NULL, Title
-from operators.text import to_json
+from operators.text import to_json, well_formed
 
 from .text import plain
 
@@ -41,9 +41,25 @@ class Titled(Title, frozen=True, gc=False):
 
 
 def record(data: Raw) -> dict[str, Any]:
-    """The data of a fact; empty when it is no object."""
+    """An object as plain values whose texts anything can keep: an unpaired surrogate half is
+    U+FFFD. Empty when it is no object."""
     found = plain(data)
-    return found if isinstance(found, dict) else {}
+    if not isinstance(found, dict):
+        return {}
+    try:
+        return found if b"\\u" not in bytes(data) else _scrubbed(found)
+    except RecursionError:
+        return {}
+
+
+def _scrubbed(value: Any) -> Any:
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, list):
+        return [_scrubbed(item) for item in value]
+    if isinstance(value, dict):
+        return {well_formed(key): _scrubbed(item) for key, item in value.items()}
+    return value
 
 
 MAX_WHOLE = 2**53 - 1

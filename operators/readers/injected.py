@@ -16,6 +16,7 @@ from operators.events import SURFACE_BODIES as _SURFACE
 from operators.events import Append, Event, UserMessage
 from operators.table import Table
 
+from .facts import record
 from .held import Handlers, Shadowed
 from .text import plain
 
@@ -49,8 +50,7 @@ def context_of(event: Event, body: UserMessage) -> Context | None:
     kind = body.source.kind
     if kind == "user":
         return None
-    source = plain(body.source.raw)
-    source = source if isinstance(source, dict) else {}
+    source = record(body.source.raw)
     plugin, form = source.get("plugin"), source.get("form")
     plugin = plugin if isinstance(plugin, str) else None
     changes = _changes(source.get("changes")) if kind in INSTRUCTIONS else ()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.golden import readers_projections as projections
-from tests.golden.cases import GOLDEN, Case, find
+from tests.golden.cases import GOLDEN, SAMPLE, Case, find
 from tests.golden.values import Finding
 
-CASES = GOLDEN / "reader_cases.json"
+CASES = "reader_cases.json"
 LOGS = [case for case in find(GOLDEN) if case.has("readers")] if GOLDEN.is_dir() else []
 needs_golden = pytest.mark.skipif(not LOGS, reason=f"no golden folder at {GOLDEN}")
-pytestmark = [pytest.mark.golden, needs_golden]
+FOLDERS = [SAMPLE, *([GOLDEN] if LOGS else [])]
 
 
+@pytest.mark.golden
+@needs_golden
 @pytest.mark.parametrize("case", LOGS, ids=str)
 def test_log(case: Case) -> None:
     assert projections.compare(case.read("readers"), case.body) == []
@@ -26,10 +29,11 @@ def unexplained(found: list[Finding]) -> list[str]:
     return [str(f) for f in found if f.reason not in projections.DIFFERENCES]
 
 
-@needs_golden
-def test_small_cases() -> None:
-    found = projections.compare_cases(json.loads(CASES.read_text("utf-8", "surrogatepass")))
-    assert {name: told for name, f in found.items() if (told := unexplained(f))} == {}
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_small_cases(folder: Path) -> None:
+    told = (folder / CASES).read_text("utf-8", "surrogatepass")
+    found = projections.compare_cases(json.loads(told))
+    assert [line for findings in found.values() for line in unexplained(findings)] == []
     met = {f.reason for findings in found.values() for f in findings}
     assert met == set(projections.DIFFERENCES), "a listed difference that no case shows"
 
@@ -43,6 +47,7 @@ def _spoiled(golden: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.golden
 @needs_golden
 def test_a_wrong_answer_is_seen() -> None:
     case = next(case for case in LOGS if case.group == "generated")

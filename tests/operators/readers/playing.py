@@ -26,6 +26,8 @@ from operators.readers.facts import FACTS, Fact, Titled
 from operators.session import Out, Session
 from operators.surface import Node
 from schemas.inbound import read_line
+from tests.operators.build import numbered
+from tests.operators.records import Json
 
 #: Every room with its handlers, by the name its value has.
 ROOMS: Mapping[str, tuple[Any, Any]] = {
@@ -149,3 +151,8 @@ class Playing:
 def play(lines: Iterable[bytes]) -> Playing:
     """The lines of a log without a header, folded."""
     return Playing().take_all(map(read, lines))
+
+
+def tell(*records: Json) -> Playing:
+    """Makers' records (``tests/operators/records.py``), numbered and folded."""
+    return play(json.dumps(record).encode() for record in numbered(records))

@@ -169,8 +169,8 @@ def _shorten_all(kept: list[_Kept], total: int, budget: int) -> bool:
 
 
 def shortened(original: bytes, target: int) -> tuple[str, int]:
-    """Head and tail of a text, then a note of how much is missing, within ``target`` bytes, and
-    how many bytes are; nothing at all if not even the note fits."""
+    """Head and tail of a text, then a note of how much is missing, within ``target`` bytes
+    (fewer than it has), and how many bytes are; nothing at all if not even the note fits."""
     best, missing = "", len(original)
     low, high = 0, target
     while low <= high:

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operators.readers.text import JS_SPACE, clean, encoded, head, tail
+from operators.readers.text import clean, encoded, head, tail
 from operators.readers.titles import BYTES, WORDS, Listing, TitleValue, eligible_seqs, fallback
+from operators.text import JS_SPACE
 from tests.operators.readers.playing import tell
 from tests.operators.records import record, replacing, turn_start, user
 

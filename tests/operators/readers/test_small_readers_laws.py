@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable
+from types import FrameType
 from typing import Any
 
 import msgspec
@@ -129,12 +130,17 @@ def lines_executed(call: Callable[[], object]) -> int:
         return local
 
     before = sys.gettrace()
-    sys.settrace(lambda _frame, _event, _arg: local)
+    sys.settrace(lambda frame, _event, _arg: local if _is_ours(frame) else None)
     try:
         call()
     finally:
         sys.settrace(before)
     return count
+
+
+def _is_ours(frame: FrameType) -> bool:
+    """Not the collector's callbacks and other guests."""
+    return frame.f_globals.get("__name__", "").startswith("operators.")
 
 
 def events(count: int) -> Iterable[Line]:

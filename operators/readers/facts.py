@@ -1,17 +1,17 @@
 """What readers look at beyond the fold's own alphabet: data of events that change neither rows nor
 surface, opaque as logged.
 
-``Fact`` stands for a known log-only event of one of ``FACTS``; ``Titled`` is a title with its whole
-data. Readers decide by ``type(event.body)``, then for a fact by ``event.type``.
+``Fact`` is the body of a known log-only event of one of ``FACTS``; ``Titled`` that of a title with
+its whole data. Readers decide by ``type(event.body)``, then for a fact by ``event.type``.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Raw, Struct
+from msgspec import Raw
 
-from operators.events import NULL, Title
+from operators.events import NULL, LogOnly, Title
 from operators.text import to_json, well_formed
 
 from .text import plain
@@ -30,7 +30,7 @@ FACTS = frozenset(
 )
 
 
-class Fact(Struct, frozen=True, gc=False):
+class Fact(LogOnly, frozen=True, gc=False):
     """``data`` as logged; ``null`` when the event has none."""
 
     data: Raw = NULL

@@ -35,24 +35,24 @@ class Goal(Struct, frozen=True, array_like=True, gc=False):
     updated_at: int
 
 
-class _Goals(Struct, frozen=True, array_like=True, gc=False):
+class GoalState(Struct, frozen=True, array_like=True, gc=False):
     goal: Goal | None = None
 
 
-class Goals(Held[_Goals]):
+class Goals(Held[GoalState]):
     """Transitions are not checked, and rounds that start later show in the next change only."""
 
     __slots__ = ()
-    EMPTY = _Goals()
+    EMPTY = GoalState()
 
     def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
         if event.type != "goal/change":
             return None
         change = record(body.data)
         if is_clear(change):
-            self.state = _Goals()
+            self.state = GoalState()
         elif (goal := read_change(change)) is not None:
-            self.state = _Goals(goal)
+            self.state = GoalState(goal)
         else:
             return "reader:goal"
         return None

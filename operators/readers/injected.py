@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from immutables import Map
 from msgspec import Struct
 
 from operators.events import SURFACE_BODIES as _SURFACE
@@ -137,14 +138,16 @@ class Injected:
         """What the surface holds, a fork's child inherits."""
         return self.fork()
 
-    def saved(self) -> Counts:
+    def saved(self) -> Counts | None:
         """For the snapshot's head; ``living`` is saved by its segments."""
-        return self.counts
+        return self.counts if self.living or self.counts != Counts() else None
 
     @classmethod
-    def restored(cls, saved: Counts, living: Table[Context]) -> Injected:
+    def restored(cls, saved: Counts, living: Iterable[Context]) -> Injected:
+        """``living``: the records of all saved segments."""
         room = cls()
-        room.counts, room.living = saved, living
+        room.counts = saved
+        room.living = Table(Map({context.key: context for context in living}))
         room.instructions = visible(room.contexts())
         return room
 

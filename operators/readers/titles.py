@@ -38,7 +38,7 @@ def eligible_seqs(events: Iterable[Event]) -> list[int]:
 # --- the title ------------------------------------------------------------------------------------
 
 
-class Title(Struct, frozen=True, array_like=True, gc=False):
+class Headline(Struct, frozen=True, array_like=True, gc=False):
     """The newest title, and the title that the first prompt would give (``""``: none yet)."""
 
     title: str | None = None
@@ -56,17 +56,17 @@ class TitleValue(Struct, frozen=True, gc=False):
     derived: str | None
 
 
-class Titles(Held[Title]):
+class Titles(Held[Headline]):
     """Last title wins; the fallback is that of the first eligible message."""
 
     __slots__ = ()
-    EMPTY = Title()
+    EMPTY = Headline()
 
     def on_title(self, event: Event, body: Titled, _: Shadowed) -> str | None:
         if body.title is None:
             return "reader:title"
         data, state = record(body.data), self.state
-        self.state = Title(
+        self.state = Headline(
             body.title,
             kept(data.get("messageSeqs")),
             kept(data.get("source")),
@@ -80,7 +80,7 @@ class Titles(Held[Title]):
         if not self.state.fallback and (text := eligible(body)):
             old = self.state
             made = fallback(text)
-            self.state = Title(old.title, old.message_seqs, old.source, old.seq, old.time, made)
+            self.state = Headline(old.title, old.message_seqs, old.source, old.seq, old.time, made)
         return None
 
     def value(self) -> TitleValue:

@@ -4,44 +4,20 @@ to the rooms that have a handler for its body."""
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from operators.events import AssistantMessage, Event, Line, LogOnly, Title
-from operators.readers import (
-    goals,
-    injected,
-    pairing,
-    permissions,
-    plans,
-    subagents,
-    titles,
-    todos,
-)
 from operators.readers.facts import FACTS, Fact, Titled
+from operators.readers.projections import Projections, Values
 from operators.session import Out, Session
 from operators.surface import Node
 from schemas.inbound import read_line
 from tests.operators.build import numbered
 from tests.operators.records import Json
-
-#: Every room with its handlers, by the name its value has.
-ROOMS: Mapping[str, tuple[Any, Any]] = {
-    "title": (titles.Titles, titles.TITLES),
-    "listing": (titles.ListMetadata, titles.LISTING),
-    "goal": (goals.Goals, goals.GOALS),
-    "todos": (todos.Todos, todos.TODOS),
-    "plan": (plans.Plans, plans.PLANS),
-    "permissions": (permissions.Permissions, permissions.PERMISSIONS),
-    "timing": (subagents.SubagentTiming, subagents.TIMING),
-    "identity": (subagents.SubagentIdentity, subagents.IDENTITY),
-    "pairing": (pairing.Pairing, pairing.PAIRING),
-    "injected": (injected.Injected, injected.INJECTED),
-}
 
 
 class _Data(Struct):
@@ -79,22 +55,20 @@ def read(raw: bytes) -> Line:
 
 
 class Playing:
-    """Session and rooms after some lines."""
+    """Session and readers after some lines. ``whole``: an inherited prefix counts, too."""
 
-    def __init__(self, session: str | None = "golden") -> None:
+    def __init__(self, session: str | None = "golden", *, whole: bool = True) -> None:
         self.session = Session(session)
-        self.rooms = {name: room() for name, (room, _) in ROOMS.items()}
+        self.rooms = Projections(whole=whole)
         self.events: list[Event] = []
         self.nodes: dict[int, Node] = {}
         self.shadowed_by: dict[int, int] = {}
         self.messages: dict[int, tuple[str | None, Raw | None]] = {}
-        self.quality: dict[str, int] = {}
 
     def fork(self) -> Playing:
         twin = Playing()
-        twin.session = self.session.fork()
-        twin.rooms = {name: room.fork() for name, room in self.rooms.items()}
-        twin.events, twin.quality = [*self.events], {**self.quality}
+        twin.session, twin.rooms = self.session.fork(), self.rooms.fork()
+        twin.events = [*self.events]
         twin.nodes, twin.shadowed_by = {**self.nodes}, {**self.shadowed_by}
         twin.messages = {**self.messages}
         return twin
@@ -118,13 +92,7 @@ class Playing:
             self.shadowed_by |= dict.fromkeys(change.shadowed, change.seq)
             self.messages[change.seq] = (change.type, change.message)
             self.nodes[change.seq] = self._node(line)
-        self._tell(line, tuple(gone))
-
-    def _tell(self, event: Event, gone: tuple[Node, ...]) -> None:
-        for name, (_, handlers) in ROOMS.items():
-            handler = handlers.get(type(event.body))
-            if handler is not None and (fact := handler(self.rooms[name], event, event.body, gone)):
-                self.quality[fact] = self.quality.get(fact, 0) + 1
+        self.rooms.take(line, self.session, tuple(gone))
 
     def _node(self, event: Event) -> Node:
         """The node with the number of calls in it."""
@@ -142,10 +110,13 @@ class Playing:
     def mark(self, seq: int) -> str:
         return "C" if seq in self.nodes else "S" if seq in self.shadowed_by else "-"
 
-    def values(self) -> dict[str, Any]:
-        """The value of every room."""
-        found = {name: room.value() for name, room in self.rooms.items() if name != "timing"}
-        return found | {"timing": self.rooms["timing"].value(self.session.last_time)}
+    @property
+    def quality(self) -> dict[str, int]:
+        """What the readers noted."""
+        return {k: n for k, n in self.session.quality.items() if k.startswith("reader:")}
+
+    def values(self) -> Values:
+        return self.rooms.values(self.session.last_time)
 
 
 def play(lines: Iterable[bytes]) -> Playing:

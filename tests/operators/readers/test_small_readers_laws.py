@@ -3,28 +3,29 @@ sent again, saved and restored does not show."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterable
 from types import FrameType
 from typing import Any
 
 import msgspec
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from immutables import Map
+from msgspec import Raw
 
-from operators.events import Event, Line
+from operators.events import EndSeed, Event, Header, Line
 from operators.readers import documents, injected, pairing, references, titles
-from operators.readers.injected import Context, Counts, Injected
+from operators.readers.injected import Context
+from operators.readers.projections import Projections, Saved
 from operators.readers.references import Subject
 from operators.surface import Node
-from operators.table import Table
+from operators.table import SHIFT
 from tests.operators.readers.hostile import logs
-from tests.operators.readers.playing import ROOMS, Playing, read
+from tests.operators.readers.playing import Playing, read
 from tests.strategies import any_logs, splits
 
-encode = msgspec.json.Encoder().encode
+encode, decode = msgspec.json.encode, msgspec.json.decode
 reads = st.one_of(logs, any_logs).map(lambda log: [read(line) for line in log])
 
 
@@ -33,17 +34,16 @@ def seen(played: Playing) -> bytes:
     return encode([played.values(), played.quality])
 
 
-def saved(room: Any) -> Any:
-    """The room through the bytes of a snapshot."""
-    if not isinstance(room, Injected):
-        state = room.saved()
-        kind = type(room.EMPTY)
-        told = None if state is None else msgspec.json.decode(encode(state), type=kind)
-        return type(room).restored(told)
-    rows = [room.living[key] for key in room.living]
-    back = msgspec.json.decode(encode(rows), type=list[Context])
-    counts = msgspec.json.decode(encode(room.saved()), type=Counts)
-    return Injected.restored(counts, Table(Map({row.key: row for row in back})))
+def restored(played: Playing) -> Playing:
+    """With readers that went through the bytes of a snapshot."""
+    twin = played.fork()
+    rooms = played.rooms
+    table = rooms.contexts
+    segments = [encode(table.segment(number)) for number in {key >> SHIFT for key in table}]
+    contexts = [each for part in segments for each in decode(part, type=list[Context])]
+    twin.rooms = Projections.restored(decode(encode(rooms.saved()), type=Saved), contexts)
+    twin.rooms.whole = rooms.whole
+    return twin
 
 
 @given(reads)
@@ -51,15 +51,11 @@ def test_no_input_raises(lines: list[Line]) -> None:
     """Not in the rooms and not in what is computed where the events are."""
     played = Playing().take_all(lines)
     assert seen(played)
-    for room in played.rooms.values():
-        if hasattr(room, "reference") and room is not played.rooms["timing"]:
-            room.reference()
+    json.dumps(played.rooms.reference(played.session.last_time))
     assert all(each.text for each in documents.documents(played.events, played.mark))
     pairing.cuts(played.surface())
     every = injected.liveness(played.events, played.nodes, played.shadowed_by)
-    assert {each.seq for each in every if each.state != "shadowed"} == set(
-        played.rooms["injected"].living
-    )
+    assert {each.seq for each in every if each.state != "shadowed"} == set(played.rooms.contexts)
     titles.eligible_seqs(played.events)
     nodes = [played.messages[node.seq] for node in played.surface()]
     for budget in (0, 90, 300, 5000):
@@ -67,16 +63,16 @@ def test_no_input_raises(lines: list[Line]) -> None:
         assert made is None or made.bytes <= budget
 
 
-@given(reads, st.data())
-def test_batches_do_not_show(lines: list[Line], data: st.DataObject) -> None:
-    whole = Playing().take_all(lines)
-    state = Playing()
+@given(reads, st.booleans(), st.data())
+def test_batches_do_not_show(lines: list[Line], whole: bool, data: st.DataObject) -> None:
+    at_once = Playing(whole=whole).take_all(lines)
+    state = Playing(whole=whole)
     for batch in data.draw(splits(lines), label="batches"):
         before = seen(state)
         staged = state.fork().take_all(batch)
         assert seen(state) == before, "a batch that was not kept left a trace"
         state = staged
-    assert seen(state) == seen(whole)
+    assert seen(state) == seen(at_once)
 
 
 @given(reads, st.data())
@@ -93,29 +89,39 @@ def test_redelivery_is_silent(lines: list[Line], data: st.DataObject) -> None:
     assert seen(state.take_all(took[first:])) == before_all
 
 
-@given(reads, st.data())
-def test_snapshot_then_tail(lines: list[Line], data: st.DataObject) -> None:
+@given(reads, st.booleans(), st.data())
+def test_snapshot_then_tail(lines: list[Line], whole: bool, data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(lines)), label="prefix")
-    state = Playing().take_all(lines[:cut])
-    restored = state.fork()
-    restored.rooms = {name: saved(room) for name, room in state.rooms.items()}
-    assert seen(restored) == seen(state)
-    assert seen(restored.take_all(lines[cut:])) == seen(state.take_all(lines[cut:]))
+    state = Playing(whole=whole).take_all(lines[:cut])
+    resumed = restored(state)
+    assert seen(resumed) == seen(state)
+    assert seen(resumed.take_all(lines[cut:])) == seen(state.take_all(lines[cut:]))
 
 
-@given(reads, st.data())
-def test_a_fork_begins_with_its_own(lines: list[Line], data: st.DataObject) -> None:
-    """What counts events counts the own ones; what belongs to the surface stays."""
-    at = data.draw(st.integers(0, len(lines)), label="cut")
-    state = Playing().take_all(lines[:at])
-    inherited = {name: state.rooms[name].value() for name in ("pairing", "injected")}
-    state.rooms = {name: room.cut() for name, room in state.rooms.items()}
-    assert inherited == {name: state.rooms[name].value() for name in inherited}
-    empty = {name: room() for name, (room, _) in ROOMS.items()}
+@given(reads, st.integers(0, 30))
+def test_a_fork_begins_with_its_own(lines: list[Line], seed_length: int) -> None:
+    """What counts events counts the own ones, as if the log began there; what belongs to the
+    surface stays; an identity says whose it is."""
+    header = Header("c", Raw(b"{}"), seed_length=seed_length)
+    child = Playing(whole=False).take_all([header, *lines])
+    own = Playing(whole=True)
+    for event in child.events:
+        if event.seq >= seed_length and child.session.seed_cut is None:
+            own.rooms.take(event, own.session, ())
+    ours, alone = child.values(), own.values()
     for name in ("title", "listing", "goal", "todos", "plan", "permissions"):
-        assert state.rooms[name].value() == empty[name].value()
-    identity = state.rooms["identity"].value()
-    assert identity is None or not identity.own
+        if child.session.seed_cut is None and not ends_seed(child.events):
+            assert getattr(ours, name) == getattr(alone, name)
+    whole = Playing(whole=True).take_all([header, *lines]).values()
+    assert (ours.pairing, ours.injected) == (whole.pairing, whole.injected)
+    if ours.subagent is not None and child.session.seed_cut is None:
+        assert whole.subagent is not None
+        assert ours.subagent.seq == whole.subagent.seq
+
+
+def ends_seed(events: list[Event]) -> bool:
+    """A second cut."""
+    return any(isinstance(event.body, EndSeed) for event in events)
 
 
 # --- law 10 ---------------------------------------------------------------------------------------
@@ -140,7 +146,7 @@ def lines_executed(call: Callable[[], object]) -> int:
 
 def _is_ours(frame: FrameType) -> bool:
     """Not the collector's callbacks and other guests."""
-    return frame.f_globals.get("__name__", "").startswith("operators.")
+    return str(frame.f_globals.get("__name__")).startswith("operators.")
 
 
 def events(count: int) -> Iterable[Line]:
@@ -173,23 +179,24 @@ def _message(source: dict[str, Any]) -> dict[str, Any]:
     return {"id": "u", "role": "user", "content": [{"type": "text", "text": "x"}], "source": source}
 
 
-@pytest.mark.parametrize("name", list(ROOMS))
-def test_one_event_one_cost(name: str) -> None:
-    """An event costs the same early and late, and so does a value."""
+def test_one_event_one_cost() -> None:
+    """An event costs the same early and late, and so do a copy and all values."""
     state = Playing()
-    _, handlers = ROOMS[name]
-    costs: dict[tuple[type, str], list[int]] = {}
+    costs: dict[str, list[int]] = {}
+    session = state.session
     for line in events(4_000):
         assert isinstance(line, Event)
-        event, room, gone = line, state.rooms[name], ()
-        handler = handlers.get(type(event.body))
-        if handler is None:
-            continue
-        own = lines_executed(lambda: handler(room, event, event.body, gone))  # noqa: B023
-        costs.setdefault((type(event.body), event.type), []).append(own)
-    assert costs or name == "pairing"
+        event, rooms = line, state.rooms.fork()
+        copied = lines_executed(state.rooms.fork)
+        took = lines_executed(lambda: rooms.take(event, session, ()))  # noqa: B023
+        told = lines_executed(lambda: rooms.values(0))  # noqa: B023
+        rooms.contexts.dirty.clear()  # as a save does
+        state.rooms = rooms
+        costs.setdefault(event.type, []).append(took)
+        costs.setdefault("copy", []).append(copied)
+        costs.setdefault("values", []).append(told)
     for seen_costs in costs.values():
-        assert max(seen_costs[-50:]) <= max(seen_costs[:50])
+        assert max(seen_costs[-50:]) <= max(seen_costs[50:150])
 
 
 def test_a_node_without_calls_weighs_nothing() -> None:

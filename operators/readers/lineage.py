@@ -12,7 +12,8 @@ from msgspec.structs import replace
 
 
 class SessionRecord(Struct, frozen=True, gc=False):
-    """A session as its header says. ``live``: it is on the topics, ``persisted``: in a file."""
+    """A session as its header says. ``live``: it is on the topics, ``persisted``: in a file.
+    ``partial``: read from something else than a header, so that what is None is not known."""
 
     id: str
     created_at: int | None = None
@@ -22,6 +23,7 @@ class SessionRecord(Struct, frozen=True, gc=False):
     origin: str | None = None
     seed_length: int | None = None
     depth: int | None = None
+    partial: bool = False
     live: bool = False
     persisted: bool = False
 
@@ -59,18 +61,35 @@ def listed(records: Iterable[SessionRecord]) -> tuple[list[SessionRecord], list[
         if known is None:
             found[record.id] = record
             continue
-        differ = [name for name in _AGREE if getattr(known, name) != getattr(record, name)]
-        if (known.depth or 0) != (record.depth or 0):
-            differ.append("depth")
+        differ = _differ(known, record)
         if differ:
-            conflicts.append(Conflict(record.id, tuple(differ)))
+            conflicts.append(Conflict(record.id, differ))
             continue
-        header = record if record.live and not known.live else known
-        found[record.id] = replace(
-            header, live=known.live or record.live, persisted=known.persisted or record.persisted
-        )
+        found[record.id] = _joined(known, record)
     order = sorted(found.values(), key=lambda each: (-(each.created_at or 0), each.id))
     return order, conflicts
+
+
+def _differ(one: SessionRecord, other: SessionRecord) -> tuple[str, ...]:
+    """The fields in which they cannot be of one session; an absent depth is 0."""
+    pairs = [(name, getattr(one, name), getattr(other, name)) for name in _AGREE]
+    pairs.append(("depth", one.depth or 0, other.depth or 0))
+    partial = [record for record in (one, other) if record.partial]
+    if partial:
+        known = {name for name, *_ in pairs if all(getattr(r, name) is not None for r in partial)}
+        pairs = [pair for pair in pairs if pair[0] in known - {"seed_length"}]
+    return tuple(name for name, left, right in pairs if left != right)
+
+
+def _joined(known: SessionRecord, record: SessionRecord) -> SessionRecord:
+    """The header of a live copy, and what only the other one knows."""
+    first, second = (record, known) if record.live and not known.live else (known, record)
+    fields = {"live": known.live or record.live, "persisted": known.persisted or record.persisted}
+    if first.partial:
+        lacking = (name for name in first.__struct_fields__ if getattr(first, name) is None)
+        fields |= {name: getattr(second, name) for name in lacking}
+        fields["partial"] = second.partial
+    return replace(first, **fields)
 
 
 class Kin(Struct, frozen=True, gc=False):

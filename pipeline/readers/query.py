@@ -15,6 +15,7 @@ from operators.readers.filters import SURFACES, event_filter, session_filter
 from operators.readers.injected import Liveness, liveness
 from operators.readers.lineage import Conflict, Family, Lineage, SessionRecord, listed
 from operators.readers.pairing import Cuts, cuts
+from operators.text import well_formed
 
 from .logs import Log
 from .parameters import EVENT_PARAMETERS, SESSION_PARAMETERS, clauses
@@ -43,7 +44,7 @@ def search(log: Log, given: Given, limit: int = LIMIT) -> Iterator[Hit]:
     found = (each for each in documents(log.taken, log.mark) if passes(each))
     session = log.session.session
     return (
-        Hit(session, each.seq, each.type, each.time, _WORDS[each.surface], each.text)
+        Hit(session, each.seq, each.type, each.time, _WORDS[each.surface], well_formed(each.text))
         for each in islice(found, limit)
     )
 

@@ -11,7 +11,7 @@ from kafka import TopicPartition
 from kafka import errors as raised
 
 from pipeline import limits
-from pipeline.errors import Retriable
+from pipeline.errors import PipelineError, Retriable
 from pipeline.ports import InRecord
 
 from .client import COMMON, Cluster, by_remedy, new_asker, new_consumer, patiently
@@ -46,10 +46,14 @@ class KafkaReader:
     def bounds(self, topic: str, partition: int) -> tuple[int, int]:
         at = TopicPartition(topic, partition)
         timeout_ms = int(self._look_s * 1000)
-        with by_remedy(f"reading the offsets of {topic}"):
-            consumer = self._plain()
-            first = consumer.beginning_offsets([at], timeout_ms=timeout_ms)[at]
-            return first, consumer.end_offsets([at], timeout_ms=timeout_ms)[at]
+        try:
+            with by_remedy(f"reading the offsets of {topic}"):
+                consumer = self._plain()
+                first = consumer.beginning_offsets([at], timeout_ms=timeout_ms)[at]
+                return first, consumer.end_offsets([at], timeout_ms=timeout_ms)[at]
+        except PipelineError:
+            self._drop_plain()
+            raise
 
     def read(
         self, topic: str, partition: int, start: int = 0, end: int | None = None
@@ -114,6 +118,13 @@ class KafkaReader:
             if consumer is not None:
                 _close(self._cluster.clients, consumer)
         self._idle, self._askers, self._opened = [], {}, None
+
+    def _drop_plain(self) -> None:
+        """A consumer whose broker did not answer may never get an answer again, of that partition,
+        though the broker is back: the next one asks over new connections."""
+        consumer, self._opened = self._opened, None
+        if consumer is not None:
+            _close(self._cluster.clients, consumer)
 
     def _plain(self) -> Any:
         """For offsets: they must be those of everything written, open transactions included."""

@@ -20,7 +20,7 @@ from kafka.structs import ConsumerGroupMetadata, MemberState
 from msgspec import Struct
 
 from pipeline import limits
-from pipeline.errors import PipelineError, Retriable
+from pipeline.errors import PipelineError, Retriable, Stuck
 from pipeline.identity import Identity, require_written_by_us
 from pipeline.ports import InRecord, Member, Polled
 
@@ -30,6 +30,7 @@ from .watch import Watch
 CALL_MS = limits.REQUEST_TIMEOUT_MS
 LAG_MS = int(limits.LOOK_S * 1000)
 MINIMAL_WAIT_S = 0.05
+UNTOLD = 4  #: the lag asked for in vain so often means that the consumer is broken, not a broker
 
 
 class SourceSettings(Struct, frozen=True):
@@ -60,6 +61,8 @@ class KafkaSource:
         self._opened: Any = None
         #: Not the member itself: what that asks waits behind its own requests to the coordinator.
         self._asker: Any = None
+        self._untold = 0  #: how often, one after the other, the lag was asked for in vain
+        self._in_vain: float | None = None  #: since when it has been asked so
         self._admin: Any = None
 
     def poll(self, timeout: float) -> Polled:
@@ -84,17 +87,31 @@ class KafkaSource:
     def committed(
         self, partitions: Iterable[int], wait_s: float = limits.COMMITTED_TIMEOUT_S
     ) -> dict[int, int | None]:
-        if self._asker is None:
-            self._asker = new_asker(self._cluster, self._settings.group)
-        consumer, until = self._asker, self._clients.monotonic() + wait_s
+        until = self._clients.monotonic() + wait_s
         found: dict[int, int | None] = {}
         for at in map(self._at, partitions):
             left_s = max(until - self._clients.monotonic(), MINIMAL_WAIT_S)
-            with by_remedy("reading committed offsets"):
-                told = consumer.committed(at, metadata=True, timeout_ms=int(left_s * 1000))
+            told = self._ask(at, left_s)
             found[at.partition] = None if told is None else self._ours(at, told)
         self._look()
         return found
+
+    def _ask(self, at: TopicPartition, left_s: float) -> Any:
+        """What is committed of a partition. Who has asked in vain for long asks over new
+        connections: an old one may be silent for good."""
+        if self._asker is None:
+            self._asker = new_asker(self._cluster, self._settings.group)
+        try:
+            with by_remedy("reading committed offsets"):
+                told = self._asker.committed(at, metadata=True, timeout_ms=int(left_s * 1000))
+        except PipelineError:
+            now = self._clients.monotonic()
+            self._in_vain = self._in_vain or now
+            if now - self._in_vain > CALL_MS / 1000:
+                self._close_asker()
+            raise
+        self._in_vain = None
+        return told
 
     def _ours(self, at: TopicPartition, told: Any) -> int | None:
         """The offset, if it was committed by a worker over the topics of now."""
@@ -141,8 +158,12 @@ class KafkaSource:
         try:
             ends = consumer.end_offsets(started, timeout_ms=LAG_MS)
             positions = {at: consumer.position(at, timeout_ms=LAG_MS) for at in started}
-        except raised.RetriableError:  # a broker is away, and others' partitions wait for us
-            return None
+        except raised.RetriableError as error:  # a broker is away, and others' partitions wait
+            self._untold += 1
+            if self._untold < UNTOLD:
+                return None
+            raise Stuck(f"a broker has not told its offsets {UNTOLD} times: {error}") from error
+        self._untold = 0
         if any(position is None for position in positions.values()):
             return None
         return {at.partition: max(0, ends[at] - positions[at]) for at in started}
@@ -172,6 +193,7 @@ class KafkaSource:
 
     def abandon(self, *, leave: bool = False) -> None:
         self._started.clear()
+        self._untold = 0
         self._close_asker()
         if self._opened is not None:
             # Of its own: what the one that is dropped still writes down is not the next one's.
@@ -179,7 +201,7 @@ class KafkaSource:
             self._shut(leave=leave)
 
     def _close_asker(self) -> None:
-        asker, self._asker = self._asker, None
+        asker, self._asker, self._in_vain = self._asker, None, None
         if asker is not None:
             self._close(asker)
 

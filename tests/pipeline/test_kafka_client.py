@@ -296,6 +296,36 @@ def test_what_passes_by_itself_is_waited_out(
     assert answers == []
 
 
+def test_a_consumer_that_got_no_answer_about_offsets_is_not_asked_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """After a broker was stopped and went on, it may never get one, though others do."""
+    made: list[Any] = []
+
+    class Consumer:
+        def __init__(self, **_: Any) -> None:
+            self.closed, self.silent = False, not made
+            made.append(self)
+
+        def beginning_offsets(self, ats: list[Any], timeout_ms: int) -> Any:
+            if self.silent:
+                raise raised.KafkaTimeoutError("no answer")
+            return dict.fromkeys(ats, 3)
+
+        def end_offsets(self, ats: list[Any], timeout_ms: int) -> Any:
+            return dict.fromkeys(ats, 9)
+
+        def close(self, **_: Any) -> None:
+            self.closed = True
+
+    monkeypatch.setattr(clients_module, "KafkaConsumer", Consumer)
+    reader = KafkaReader(Cluster("b:1"))
+    with pytest.raises(Retriable, match="no answer"):
+        reader.bounds("t", 0)
+    assert made[0].closed
+    assert reader.bounds("t", 0) == (3, 9)
+
+
 def test_it_is_not_waited_for_ever() -> None:
     with pytest.raises(raised.NotCoordinatorError):
         patiently(KafkaPython(), 0.2, throws(raised.NotCoordinatorError()))

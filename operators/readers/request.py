@@ -50,7 +50,7 @@ def read_header(raw: Raw) -> HeaderFacts:
     text = system if isinstance(system, str) else ""
     settings = [_plain(config.get(key)) for key in _CONFIG]
     flags = [defaults.get(key) is True for key in _FLAGS]
-    body = [system, tools]
+    body = _digest([system, tools])
     return HeaderFacts(
         text_price(units(text)) if text else 0,
         0 if tools is None else tools_price(Raw(_text(tools))),

@@ -73,9 +73,9 @@ class Readers:
         self.has_systems = False  # the log has system messages, as those of v3 and later do
         self.measure = None if read_stream is None else Measure(read_stream)
         self.v4 = None if read_stream is None else V4Total()
-        self._start()
+        self.restart()
 
-    def _start(self) -> None:
+    def restart(self) -> None:
         """The sums, from 0."""
         self.statistics = Statistics()
         self.tokens = TokenUsage()
@@ -92,6 +92,15 @@ class Readers:
         twin.statistics, twin.tokens = self.statistics.fork(), self.tokens.fork()
         twin.billing, twin.losses = self.billing.fork(), self.losses.fork()
         twin.measure, twin.v4, twin.breaks = self.measure, self.v4, self.breaks
+        return twin
+
+    def counted(self, rooms: Rooms) -> Readers:
+        """These readers as far as they count: while a fork's inherited prefix is still being read,
+        nothing is its own (projection.md §6)."""
+        if self.whole or rooms.seed_cut is None:
+            return self
+        twin = self.fork()
+        twin.restart()
         return twin
 
     def saved(self) -> Saved:
@@ -126,7 +135,7 @@ class Readers:
         if rooms.totals.generation != self.generation:
             self.generation = rooms.totals.generation
             if not self.whole:
-                self._start()
+                self.restart()
         body = event.body
         if isinstance(body, AssistantChunk):  # most events are, and few of them matter
             sample = isinstance(body.chunk, UsageChunk)

@@ -56,7 +56,7 @@ NOTHING = Billed()
 
 
 class Saved(Struct, array_like=True, gc=False):
-    total: Amounts
+    settled: Amounts
     sample: Amounts
     slot: tuple[int | None, int | None] | None
     embedded: bool
@@ -66,35 +66,39 @@ class TokenUsage:
     """The reference's figure: one slot for the newest (turn, step), whose samples replace one
     another; every other pair starts a new one, that of a message logged again, too."""
 
-    __slots__ = ("embedded", "sample", "slot", "total")
+    __slots__ = ("embedded", "sample", "settled", "slot")
 
     def __init__(self) -> None:
-        self.total = NO_USAGE
+        self.settled = NO_USAGE  # all slots but the newest
         self.sample = NO_USAGE
         self.slot: tuple[int | None, int | None] | None = None
         self.embedded = False  # of a log with embedded streams: a retry closes its slot
 
     def fork(self) -> TokenUsage:
         twin = TokenUsage.__new__(TokenUsage)
-        twin.total, twin.sample = self.total, self.sample
+        twin.settled, twin.sample = self.settled, self.sample
         twin.slot, twin.embedded = self.slot, self.embedded
         return twin
 
     def saved(self) -> Saved:
-        return Saved(amounts(self.total), amounts(self.sample), self.slot, self.embedded)
+        return Saved(amounts(self.settled), amounts(self.sample), self.slot, self.embedded)
 
     @classmethod
     def restored(cls, saved: Saved) -> TokenUsage:
         made = cls()
-        made.total, made.sample = Usage(*saved.total), Usage(*saved.sample)
+        made.settled, made.sample = Usage(*saved.settled), Usage(*saved.sample)
         made.slot, made.embedded = saved.slot, saved.embedded
         return made
 
+    @property
+    def total(self) -> Usage:
+        return exchange(self.settled, NO_USAGE, self.sample)
+
     def take(self, turn: int | None, step: int | None, sample: Usage, embedded: bool) -> None:
         slot = (turn, step)
-        old = self.sample if self.slot == slot else NO_USAGE
-        self.total = exchange(self.total, old, sample)
-        self.slot, self.sample, self.embedded = slot, sample, embedded
+        if slot != self.slot:
+            self.settled, self.slot = self.total, slot
+        self.sample, self.embedded = sample, embedded
 
     def retry_started(self, body: RetryStarted) -> None:
         if self.embedded and self.slot == (body.turn, body.step):
@@ -124,21 +128,26 @@ class SavedBilling(Struct, array_like=True, gc=False):
 
 
 class Billing:
-    """What is billed, by route. Two totals of the session are watched, and what is added to them
-    goes to the route in force; the sum over the routes is the total, always."""
+    """What is billed, by route: the session's two totals are watched, and what was added to them
+    goes to the route in force. The sum over the routes is the total, always."""
 
-    __slots__ = ("compaction", "routes", "slot", "usage")
+    __slots__ = ("routes", "seen", "seen_compaction", "since", "slot", "through", "usage")
 
     def __init__(self) -> None:
         self.routes: Map[Route, Billed] = Map()
         self.slot: tuple[int | None, int | None, Route] | None = None  # of the newest sample
-        self.usage = NO_USAGE  # the totals as they were seen last
-        self.compaction = NO_USAGE
+        self.usage = NO_USAGE  # the session's total as it is
+        self.seen = NO_USAGE  # and as it was when it was last divided
+        self.seen_compaction = NO_USAGE
+        self.since: int | None = None  # times of the samples after that
+        self.through: int | None = None
 
     def fork(self) -> Billing:
         twin = Billing.__new__(Billing)
         twin.routes, twin.slot = self.routes, self.slot
-        twin.usage, twin.compaction = self.usage, self.compaction
+        twin.usage, twin.seen = self.usage, self.seen
+        twin.seen_compaction = self.seen_compaction
+        twin.since, twin.through = self.since, self.through
         return twin
 
     def saved(self) -> SavedBilling:
@@ -162,6 +171,8 @@ class Billing:
     @classmethod
     def restored(cls, saved: SavedBilling, rooms: Rooms) -> Billing:
         made = cls()
+        made.usage = made.seen = rooms.totals.usage
+        made.seen_compaction = rooms.totals.compaction_usage
         for row in saved.routes:
             spent = NO_USAGE if row.compaction is None else Usage(*row.compaction)
             billed = Billed(Usage(*row.usage), spent, row.since, row.through)
@@ -169,12 +180,11 @@ class Billing:
         if saved.slot is not None:
             turn, step, at = saved.slot
             made.slot = (turn, step, saved.routes[at].route)
-        made.usage, made.compaction = rooms.totals.usage, rooms.totals.compaction_usage
         return made
 
     def table(self) -> list[tuple[Route, Billed]]:
         """The routes by provider and model."""
-        return sorted(self.routes.items(), key=_by_name)
+        return sorted(self._divided().items(), key=_by_name)
 
     def take(
         self,
@@ -183,48 +193,75 @@ class Billing:
         body: AssistantMessage | AssistantAttempt | AssistantChunk,
         sample: Usage,
     ) -> None:
-        """After the session accounted for ``sample``; it may have had reason not to."""
+        """After the session accounted for ``sample``; it may have had reason not to. Nothing is
+        divided while the route stays the same."""
         total = rooms.totals.usage
         if total is self.usage:
             return
-        route, turn, step, slot = self._route(rooms), body.turn, body.step, self.slot
-        seen, self.usage = self.usage, total
-        if slot is not None and slot[2] != route and slot[0] == turn and slot[1] == step:
-            # what this sample stands in the place of was billed to another route
-            old = exchange(sample, exchange(total, seen, NO_USAGE), NO_USAGE)
-            self._add(slot[2], old, NO_USAGE, time)
-            seen, total = NO_USAGE, sample
-        self._add(route, seen, total, time)
-        self.slot = (turn, step, route)
+        turn, step, slot = body.turn, body.step, self.slot
+        route = None if slot is None else slot[2]
+        if route is None or route.provider != rooms.provider or route.model != rooms.model:
+            self._divide()
+            route = self._route(rooms.provider, rooms.model)
+            again = slot is not None and slot[0] == turn and slot[1] == step
+            if slot is not None and again and slot[2] != route:
+                self._move(slot[2], sample, total)
+        if time is not None:
+            if self.since is None or time < self.since:
+                self.since = time
+            if self.through is None or time > self.through:
+                self.through = time
+        self.usage, self.slot = total, (turn, step, route)
 
     def take_compaction(self, rooms: Rooms, time: int | None, asked: Route | None) -> None:
         """After a summary: what was asked for it is billed, too, and kept apart; ``asked`` is the
         route it names itself."""
-        total = rooms.totals.compaction_usage
-        if total is self.compaction:
+        total, seen = rooms.totals.compaction_usage, self.seen_compaction
+        if total is seen:
             return
-        seen, self.compaction = self.compaction, total
-        self._add(self._route(rooms, asked), seen, total, time, compaction=True)
+        self._divide()
+        named = asked or Route(rooms.provider, rooms.model)
+        route = self._route(named.provider, named.model)
+        held = self.routes.get(route) or NOTHING
+        spent = exchange(held.compaction, seen, total)
+        row = Billed(held.usage, spent, *_span(held, time, time))
+        self.routes, self.seen_compaction = self.routes.set(route, row), total
 
-    def _route(self, rooms: Rooms, asked: Route | None = None) -> Route:
-        route = asked or Route(rooms.provider, rooms.model)
+    def _move(self, before: Route, sample: Usage, total: Usage) -> None:
+        """What a sample stands in the place of was billed to another route: it leaves that."""
+        old = exchange(sample, exchange(total, self.usage, NO_USAGE), NO_USAGE)
+        held = self.routes.get(before) or NOTHING
+        usage = exchange(held.usage, old, NO_USAGE)
+        row = Billed(usage, held.compaction, held.since, held.through)
+        self.routes = self.routes.set(before, row)
+        self.seen = exchange(self.seen, old, NO_USAGE)
+
+    def _divide(self) -> None:
+        """Put to the newest route what was added since."""
+        self.routes, self.seen = self._divided(), self.usage
+        self.since = self.through = None
+
+    def _divided(self) -> Map[Route, Billed]:
+        """The routes with what was added since to the newest."""
+        if self.slot is None:
+            return self.routes
+        route = self.slot[2]
+        held = self.routes.get(route) or NOTHING
+        usage = exchange(held.usage, self.seen, self.usage)
+        row = Billed(usage, held.compaction, *_span(held, self.since, self.through))
+        return self.routes.set(route, row)
+
+    def _route(self, provider: str | None, model: str | None) -> Route:
+        route = Route(provider, model)
         known = route in self.routes or len(self.routes) < MOST_ROUTES
         return route if known else NO_ROUTE
 
-    def _add(
-        self, route: Route, old: Usage, new: Usage, time: int | None, *, compaction: bool = False
-    ) -> None:
-        """To a route's figures, ``new`` in place of ``old``."""
-        held = self.routes.get(route) or NOTHING
-        usage, spent, since, through = held.usage, held.compaction, held.since, held.through
-        if compaction:
-            spent = exchange(spent, old, new)
-        else:
-            usage = exchange(usage, old, new)
-        if time is not None:
-            since = time if since is None or time < since else since
-            through = time if through is None or time > through else through
-        self.routes = self.routes.set(route, Billed(usage, spent, since, through))
+
+def _span(held: Billed, since: int | None, through: int | None) -> tuple[int | None, int | None]:
+    """From the first to the last of what is held and what is added."""
+    firsts = [time for time in (held.since, since) if time is not None]
+    lasts = [time for time in (held.through, through) if time is not None]
+    return min(firsts, default=None), max(lasts, default=None)
 
 
 def _by_name(row: tuple[Route, Billed]) -> tuple[str, str]:

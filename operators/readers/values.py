@@ -12,9 +12,10 @@ from .rooms import Readers
 
 def reference(readers: Readers, rooms: Rooms) -> dict[str, Any]:
     """The figures of ``readers.json`` (readers.md §13); ``measure`` only beside a file."""
+    own_part = readers.counted(rooms)
     found: dict[str, Any] = {
-        "sessionStats": session_stats(readers),
-        "tokenUsage": buckets(readers.tokens.total),
+        "sessionStats": session_stats(own_part),
+        "tokenUsage": buckets(own_part.tokens.total),
         "contextPressure": context_pressure(readers),
         "contextBreakdown": context_breakdown(readers),
     }
@@ -25,8 +26,9 @@ def reference(readers: Readers, rooms: Rooms) -> dict[str, Any]:
     return found
 
 
-def own(readers: Readers) -> dict[str, Any]:
+def own(readers: Readers, rooms: Rooms) -> dict[str, Any]:
     """Ours: exact and of the session's own part."""
+    readers = readers.counted(rooms)
     prices, lost = readers.prices, readers.losses
     found = {
         "billed": [

@@ -1,2 +1,1 @@
-"""What is asked of sessions besides their transcript: quotations, search, lineage; of files and of
-topics. The parameters are those of the command line and of any other door (`parameters.py`)."""
+"""What reads figures of logs, references and queries for people: files and cards in, values out."""

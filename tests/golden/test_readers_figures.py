@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.golden import readers_figures as figures
-from tests.golden.cases import GOLDEN, Case, find
+from tests.golden.cases import GOLDEN, SAMPLE, Case, find
 from tests.golden.values import Finding
 
 LOGS = [case for case in find(GOLDEN) if case.has("readers")] if GOLDEN.is_dir() else []
+FOLDERS = [SAMPLE, *([GOLDEN] if LOGS else [])]
 needs_golden = pytest.mark.skipif(not LOGS, reason=f"no golden folder at {GOLDEN}")
 
 
@@ -26,10 +28,9 @@ def test_log(case: Case) -> None:
     assert unexplained(figures.compare(case.read("readers"), case.body)) == []
 
 
-@pytest.mark.golden
-@needs_golden
-def test_small_cases() -> None:
-    told = json.loads((GOLDEN / "reader_cases.json").read_text("utf-8", "surrogatepass"))
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
+def test_small_cases(folder: Path) -> None:
+    told = json.loads((folder / "reader_cases.json").read_text("utf-8", "surrogatepass"))
     found = figures.compare_cases(told)
     assert [line for findings in found.values() for line in unexplained(findings)] == []
     met = {f.reason for findings in found.values() for f in findings}

@@ -8,6 +8,8 @@ from functools import cached_property
 from pathlib import Path
 
 from operators.events import AssistantMessage, Event, Header, Line
+from operators.readers.answers import Told
+from operators.readers.projections import Projections
 from operators.readers.references import BUDGET, Reference, Subject, reference
 from operators.surface import Node
 from pipeline.documents import Folding
@@ -21,30 +23,45 @@ from schemas.jsonl import open_log
 
 
 class Log(Folding):
-    """A log that was folded, with the events the fold took. ``lines``: their bytes by seq, kept
-    only when they are asked for."""
+    """A log that was folded, with the events the fold took. ``lines``: their bytes by seq;
+    ``whole`` and ``own``: the small readers of the whole log, as the reference has them, and of the
+    session's own part. Both kept only when they are asked for."""
 
-    def __init__(self, *, keep_lines: bool = False) -> None:
+    def __init__(self, *, keep_lines: bool = False, readers: bool = False) -> None:
         super().__init__()
         self.taken: list[Event] = []
         self.lines: dict[int, bytes] = {}
+        self.whole = Projections(whole=True) if readers else None
+        self.own = Projections() if readers else None
+        self._nodes: dict[int, Node] = {}
         self._raws: dict[int, bytes] | None = {} if keep_lines else None
 
     def take(self, number: int, line: Line) -> bool:
-        before, faults = self.session.next_seq, len(self.faults)
+        before = self.session.as_of_seq
         more = super().take(number, line)
         raw = b"" if self._raws is None else self._raws.pop(number, b"")
-        accepted = len(self.faults) == faults
-        if accepted and isinstance(line, Event) and self.session.next_seq > max(before, line.seq):
+        if isinstance(line, Event) and self.session.as_of_seq != before:
             self.taken.append(line)
             if self._raws is not None:
                 self.lines[line.seq] = raw
+            self._tell(line)
         return more
+
+    def _tell(self, event: Event) -> None:
+        """Let the small readers see an event that was taken."""
+        gone: tuple[Node, ...] = ()
+        change = self.out.surface[-1] if self.out.surface else None
+        if change is not None and change.seq == event.seq and change.op != "amend":
+            gone = tuple(self._nodes.pop(seq) for seq in change.shadowed if seq in self._nodes)
+            self._nodes[event.seq] = _node(event)
+        for small in (self.whole, self.own):
+            if small is not None:
+                small.take(event, self.session, gone)
 
     def read_file(self, path: Path) -> Log:
         """All lines of a file; never raises for what it is (``trouble`` says it)."""
         log = open_log(path)
-        self.take_all(self._seen((line.number, line.raw) for line in log.lines), log.damage)
+        self.take_all(self.seen((line.number, line.raw) for line in log.lines), log.damage)
         return self
 
     def read_records(self, records: Iterable[InRecord], session: str, epoch: int) -> Log:
@@ -58,7 +75,8 @@ class Log(Folding):
                 self.take(number, read_value(record.value))
         return self
 
-    def _seen(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    def seen(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+        """The numbered lines on their way to ``take_all``, kept if they are asked for."""
         for number, raw in lines:
             if self._raws is not None:
                 self._raws[number] = raw
@@ -90,13 +108,17 @@ class Log(Folding):
 
     def nodes(self) -> list[Node]:
         """The nodes in surface order, each with the number of calls it opens."""
-        calls = {
-            event.seq: len(event.body.calls)
-            for event in self.taken
-            if isinstance(event.body, AssistantMessage)
-        }
-        view = self.surface_view
-        return [Node(seq, seq, view.types[seq] or "", calls.get(seq, 0)) for seq in view.nodes]
+        return [self._nodes[seq] for seq in self.surface_view.nodes]
+
+    def told(self) -> Told:
+        """What `operators.readers.answers` reads."""
+        return Told(self.taken, self.nodes(), self.shadowed_by, self.session.last_time)
+
+
+def _node(event: Event) -> Node:
+    body = event.body
+    calls = len(body.calls) if isinstance(body, AssistantMessage) else 0
+    return Node(event.seq, event.seq, event.type, calls)
 
 
 def _epoch(record: InRecord) -> int | None:

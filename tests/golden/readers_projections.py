@@ -10,10 +10,24 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
-from operators.readers import documents, filters, injected, lineage, pairing, references, titles
+from operators.events import UserMessage
+from operators.readers import (
+    answers,
+    documents,
+    filters,
+    injected,
+    lineage,
+    pairing,
+    references,
+    titles,
+)
 from operators.readers.references import Item, Subject
+from pipeline.readers import query
+from pipeline.readers.logs import Log
+from tests.golden import classification
 from tests.golden.differences import Difference
 from tests.golden.values import ABSENT, Finding, check, same, settle
 from tests.operators.readers.playing import Playing, play
@@ -44,6 +58,7 @@ LONG = 400  #: characters of a text that golden files keep whole
 def compare(golden: Node, lines: Iterable[bytes]) -> list[Finding]:
     """Every key of ``readers.json`` that is here, against the log's lines without their header."""
     played = play(lines)
+    answered = answers.reference(played.rooms, played.told())
     found: list[Finding] = []
     for key in KEYS:
         if key not in golden:
@@ -52,8 +67,25 @@ def compare(golden: Node, lines: Iterable[bytes]) -> list[Finding]:
         if isinstance(told, dict) and "error" in told:
             found += _corrupt(told["error"], played) if key == "toolPairing" else []
             continue
-        ours = _ours(key, played, golden)
+        ours = _ours(key, played, answered, golden)
         found += _compared(key, told, ours)
+    return found
+
+
+def compare_traces(golden: Node, path: Path) -> list[Finding]:
+    """The event traces of ``classification.json`` against the query's, of a log's file."""
+    log = Log().read_file(path)
+    found: list[Finding] = []
+    for told in golden.get("traces", []):
+        made = query.trace(log, told["seq"])
+        assert made is not None
+        ours = {
+            "surface": made.surface,
+            "replacedBy": made.replaced_by,
+            "replacementChain": list(made.chain),
+            "replacedEventSeqs": list(made.replaced),
+        }
+        found += check(f"R trace {told['seq']}", classification.view(told), ours)
     return found
 
 
@@ -69,7 +101,7 @@ def _compared(key: str, told: Any, ours: Any) -> list[Finding]:
     if key in ("reference", "documents"):
         told = _alike(told)
     if key == "goal":
-        return check("R goal", told["value"], ours)
+        return check("R goal", told["value"], ours["value"])
     if key == "title":
         return check("R title", told, {name: ours.get(name) for name in told})
     if key == "subagentTiming" and "lastTurnCompleted" not in told and isinstance(ours, dict):
@@ -95,45 +127,24 @@ def _corrupt(error: str, played: Playing) -> list[Finding]:
     named = _CORRUPT.search(error)
     if named is None:
         return []
-    return check("R toolPairing", {"corrupt": int(named[1])}, tool_pairing(played))
+    ours = pairing.cuts(played.surface()).corrupt
+    return check("R toolPairing", int(named[1]), ours)
 
 
-def _ours(key: str, played: Playing, golden: Node) -> Any:
-    session = golden.get("session") or {}
-    if key == "title":
-        return title(played)
-    if key == "subagentTiming":
-        return played.rooms["timing"].reference(played.session.last_time)
+def _ours(key: str, played: Playing, ours: Node, golden: Node) -> Any:
+    """A key's value, told as golden files tell it."""
     if key == "reference":
+        session = golden["session"]
         return {
             budget: reference(played, session["id"], session["cwd"], int(budget))
             for budget in golden["reference"]
         }
-    if key == "toolPairing":
-        return tool_pairing(played)
     if key == "documents":
-        return found_texts(played)
-    if key == "injected":
-        return contexts(played)
-    room = {"sessionListMetadata": "listing", "subagentIdentity": "identity"}.get(key, key)
-    return played.rooms[room].reference()
+        return [[seq, mark, long(text)] for seq, mark, text in ours[key]]
+    return ours[key]
 
 
-# --- ours, in the reference's shapes --------------------------------------------------------------
-
-
-def title(played: Playing) -> Node:
-    told: Node = played.rooms["title"].reference()
-    return {**told, "eligible": titles.eligible_seqs(played.events)}
-
-
-def tool_pairing(played: Playing) -> Node:
-    nodes = played.surface()
-    cuts = pairing.cuts(nodes)
-    if cuts.before is None or cuts.after is None:
-        return {"corrupt": cuts.corrupt}
-    before, after = ("".join("01"[b] for b in side) for side in (cuts.before, cuts.after))
-    return {"nodes": len(nodes), "before": before, "after": after}
+# --- ours, in the golden files' shapes ------------------------------------------------------------
 
 
 def quote(played: Playing, session: str, cwd: str | None, label: str, budget: int) -> Any:
@@ -165,42 +176,17 @@ def summary(made: references.Reference) -> Node:
     }
 
 
-def found_texts(played: Playing) -> list[Any]:
-    made = documents.documents(played.events, played.mark)
-    return [[each.seq, each.surface, long(each.text)] for each in made]
-
-
-def contexts(played: Playing) -> Node:
-    room = played.rooms["injected"]
-    every = injected.liveness(played.events, played.nodes, played.shadowed_by)
-    listed = []
-    for each in every:
-        told = {"kind": each.kind, "plugin": each.plugin, "form": each.form}
-        named = {name: value for name, value in told.items() if value is not None}
-        alive = each.state != "shadowed"
-        listed.append({"seq": each.seq, **named, "op": each.op, "current": alive})
-    return {
-        "contexts": listed,
-        "runtimeContext": runtime(played, hashed=True),
-        "instructions": [change(each) for each in room.value().instructions],
-    }
-
-
-def runtime(played: Playing, *, hashed: bool) -> Any:
-    value = played.rooms["injected"].value()
-    if value.runtime_context is None:
-        return None if value.runtime_told else "none"
-    event = next(e for e in played.events if e.seq == value.runtime_context)
-    text = injected.runtime_text(event.body)  # type: ignore[arg-type]
-    if not hashed or text is None:
-        return {"seq": event.seq, "text": text}
-    digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()
-    return {"seq": event.seq, "sha256": digest, "len": units(text)}
-
-
-def change(each: injected.Change) -> Node:
-    told = {name: getattr(each, name) for name in each.__struct_fields__}
-    return {name: value for name, value in told.items() if value is not None}
+def runtime(played: Playing) -> Any:
+    """The runtime context with its text, as the small cases tell it."""
+    found = answers.runtime_context(played.rooms, played.events)
+    if not isinstance(found, dict):
+        return found
+    event = next(e for e in played.events if e.seq == found["seq"])
+    assert isinstance(event.body, UserMessage)
+    text = injected.runtime_text(event.body)
+    digest = None if text is None else hashlib.sha256(text.encode()).hexdigest()
+    assert found.get("sha256") == digest
+    return {"seq": event.seq, "text": text}
 
 
 def units(text: str) -> int:
@@ -244,17 +230,11 @@ def compare_cases(cases: Node) -> Mapping[str, list[Finding]]:
 
 def _fold(case: Node) -> list[Finding]:
     played = play(json.dumps(event).encode() for event in case["events"])
-    rooms = played.rooms
-    ours = {
-        "title": title(played),
-        "sessionListMetadata": rooms["listing"].reference(),
-        "subagentTiming": rooms["timing"].reference(played.session.last_time),
-        "subagentIdentity": rooms["identity"].reference(),
-        "toolPairing": tool_pairing(played),
-        "runtimeContext": runtime(played, hashed=False),
-        "instructions": [change(each) for each in rooms["injected"].value().instructions],
-        **{name: rooms[name].reference() for name in ("goal", "todos", "plan", "permissions")},
-    }
+    ours = answers.reference(played.rooms, played.told())
+    ours = {name: value for name, value in ours.items() if name in case}
+    ours |= {"goal": played.rooms["goal"].reference(), "runtimeContext": runtime(played)}
+    made = played.rooms["injected"].value().instructions
+    ours["instructions"] = [answers.change(each) for each in made]
     ours["title"] = {name: ours["title"].get(name) for name in case["title"]}
     ours["subagentTiming"].pop("lastTurnCompleted", None)
     found: list[Finding] = []
@@ -352,7 +332,7 @@ def _sessions(sessions: list[Node], case: Node) -> list[Finding]:
 def _documents(told: Node) -> tuple[list[Finding], list[list[Finding]]]:
     played = play(json.dumps(event).encode() for event in told["events"])
     made = list(documents.documents(played.events, played.mark))
-    found = check("R documents", told["documents"], found_texts(played))
+    found = check("R documents", told["documents"], answers.search_texts(played.told()))
     searched = []
     for case in told["filters"]:
         where = f"R events {json.dumps(case['filters'])}"

@@ -25,6 +25,14 @@ def test_log(case: Case) -> None:
     assert projections.compare(case.read("readers"), case.body) == []
 
 
+@pytest.mark.golden
+@needs_golden
+@pytest.mark.parametrize("case", [c for c in find(GOLDEN) if c.has("classification")], ids=str)
+def test_traces(case: Case) -> None:
+    path = case.folder / "log.jsonl"
+    assert projections.compare_traces(case.read("classification"), path) == []
+
+
 def unexplained(found: list[Finding]) -> list[str]:
     return [str(f) for f in found if f.reason not in projections.DIFFERENCES]
 

@@ -11,6 +11,7 @@ from msgspec import Raw, Struct
 from msgspec.structs import replace
 
 from operators.events import AssistantMessage, Event, Line, LogOnly, Title
+from operators.readers.answers import Told
 from operators.readers.facts import FACTS, Fact, Titled
 from operators.readers.projections import Projections, Values
 from operators.session import Out, Session
@@ -106,6 +107,10 @@ class Playing:
     def surface(self) -> list[Node]:
         """The current nodes in surface order."""
         return [self.nodes[node.seq] for node in self.session.surface.nodes()]
+
+    def told(self) -> Told:
+        """What answers are read from."""
+        return Told(self.events, self.surface(), self.shadowed_by, self.session.last_time)
 
     def mark(self, seq: int) -> str:
         return "C" if seq in self.nodes else "S" if seq in self.shadowed_by else "-"

@@ -8,11 +8,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given
 
+from operators.readers import answers
 from operators.readers.filters import FilterError
 from operators.readers.references import Subject, address
 from operators.session import Out, Session
+from operators.text import to_json
 from pipeline import cli
 from pipeline.commands import brokers
 from pipeline.config import Config
@@ -26,7 +30,9 @@ from pipeline.topics import Names
 from schemas.inbound import read_line
 from schemas.outbound import encode, key_of, subject_of
 from tests.operators.build import numbered
+from tests.operators.readers import hostile
 from tests.operators.records import call, checkpoint, result, say, user
+from tests.strategies import any_logs, mutated, simulated_logs
 
 NAMES = Names()
 PARTITION = 1
@@ -132,6 +138,38 @@ def test_a_chain_goes_to_the_node_that_stands(tmp_path: Path) -> None:
     told = query.trace(Log().read_file(path), 0)
     assert told is not None
     assert (told.replaced_by, told.chain) == (1, (1, 2))
+
+
+def test_answers_of_a_fork_are_of_its_own_part(tmp_path: Path) -> None:
+    header = {"type": "session", "id": "c", "seedLength": 1}
+    path = tmp_path / "c.jsonl"
+    records = numbered([user("of the parent", time=5), user("own", time=9), say(calls=("a",))])
+    lines = [json.dumps(record).encode() for record in (header, *records)]
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    log = Log(readers=True).read_file(path)
+    assert log.whole is not None
+    assert log.own is not None
+    told = answers.reference(log.whole, log.told())
+    assert told["title"]["fallback"] == "of the parent"
+    assert told["toolPairing"] == {"nodes": 3, "before": "111", "after": "110"}
+    own = answers.own(log.own, log.told())
+    assert own["derived_title"] == "own"
+    assert own["pairing"]["waiting"] == 1
+
+
+@given(hostile.logs | any_logs | mutated(simulated_logs))
+def test_no_log_is_too_odd_to_be_asked(lines: list[bytes]) -> None:
+    log = Log(keep_lines=True, readers=True)
+    log.take_all(log.seen(enumerate(lines, 1)), [])
+    for answer in (*query.search(log, {}), *query.contexts(log), query.surface_cuts(log)):
+        assert msgspec.json.encode(answer)
+    for event in log.taken:
+        assert query.trace(log, event.seq)
+    assert len(list(query.window(log, 20, 100))) <= len(log.taken)
+    assert log.whole is not None
+    assert to_json(answers.reference(log.whole, log.told()))
+    subject = Subject("s", "l", None, log.session.next_seq)
+    assert quoted(log.surface_view, subject) is not None
 
 
 # --- parameters -----------------------------------------------------------------------------------

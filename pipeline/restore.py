@@ -8,16 +8,16 @@ over the former and waits for the latter, so no offset is waited for that cannot
 from __future__ import annotations
 
 import logging
-from typing import Protocol
 
 from msgspec import Struct
 
 from .errors import Fatal, Retriable
 from .identity import EVENTS_ID, NEXT
 from .logs import at
+from .outside import Ends
 from .ports import Cursor, InRecord, Reader
 from .state import States
-from .topics import FOLD_ANEW, Names
+from .topics import FOLD_ANEW
 
 log = logging.getLogger(__name__)
 
@@ -84,19 +84,8 @@ def begin(reader: Reader, topic: str, states: States, start: Start) -> Restore:
     return Restore(start, cursor, position, end - position)
 
 
-class Outside(Protocol):
-    """What of a worker's ends is asked here (`loop.Ends`)."""
-
-    @property
-    def reader(self) -> Reader: ...
-    @property
-    def names(self) -> Names: ...
-    @property
-    def events_id(self) -> str: ...
-
-
 def check_committed(
-    ends: Outside, partition: int, offset: int | None, *, skip_expired: bool
+    ends: Ends, partition: int, offset: int | None, *, skip_expired: bool
 ) -> int | None:
     """``offset`` if ``events`` still has what comes next. `Fatal` if records have expired that were
     not folded (with ``skip_expired`` it goes on behind them), or if the topic ends before it."""
@@ -126,7 +115,7 @@ def check_committed(
 
 
 def require_states(
-    ends: Outside, states: States, partition: int, committed: int | None, *, skip_expired: bool
+    ends: Ends, states: States, partition: int, committed: int | None, *, skip_expired: bool
 ) -> int | None:
     """The offset to go on from: ``committed``, or where the states stand if the group lost it.
     `Fatal` if there are no states for what was folded, or if they are of another events topic."""
@@ -154,7 +143,7 @@ def require_states(
     return check_committed(ends, partition, place, skip_expired=skip_expired)
 
 
-def _place(ends: Outside, partition: int, newest: InRecord) -> int:
+def _place(ends: Ends, partition: int, newest: InRecord) -> int:
     """The offset that the states are folded up to. The offsets of a topic go with it, so that their
     being gone may mean that it is another one."""
     state, events = (ends.names.of(role) for role in ("state", "events"))

@@ -27,10 +27,11 @@ from . import limits
 from .batch import Advanced, BatchResult, ReadRecord, advance, never, read, render
 from .commit import Folded
 from .errors import Fatal, PipelineError, StoreDamaged
-from .loop import Ends, Policy, Worker
+from .loop import Policy, Worker
 from .memory import MemoryBroker
 from .memory_ends import MemoryReader, MemorySink, MemorySource, found_topics
 from .observe import Observer
+from .outside import Ends
 from .patterns import matcher
 from .ports import InRecord, Polled, StateStore
 from .state import States

@@ -11,7 +11,7 @@ from msgspec import Struct
 from pipeline import identity, limits
 from pipeline.errors import Fatal
 from pipeline.identity import Identity
-from pipeline.loop import Ends
+from pipeline.outside import Ends
 from pipeline.topics import ROLES, Names, largest_batch, require
 
 from .admin import KafkaTopics

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pytest
 from msgspec import Struct
@@ -11,9 +12,10 @@ from msgspec import Struct
 from pipeline.commit import Folded
 from pipeline.errors import Fatal, Retriable, StoreDamaged
 from pipeline.identity import EVENTS_ID, NEXT
-from pipeline.loop import Ends, Policy, Worker
+from pipeline.loop import Policy, Worker
 from pipeline.memory_ends import MemoryReader
 from pipeline.observe import Observer
+from pipeline.outside import Ends
 from pipeline.ports import Cursor, Headers, InRecord, Reader, StateStore
 from pipeline.restore import Restore, Start, begin, check_committed, require_states
 from pipeline.simulate import fleet
@@ -75,10 +77,10 @@ class Log(Struct):
         return iter([r for r in self.records if r.topic == topic and r.offset >= start])
 
 
-class Outside(Struct):
-    reader: Reader
-    names: Names = Names()
-    events_id: str = ""
+def outside(reader: Reader, events_id: str = "") -> Ends:
+    """Ends of which only the reader is asked."""
+    nobody: Any = None
+    return Ends(nobody, nobody, reader, Names(), events_id)
 
 
 def log(records: Sequence[InRecord] = (), **ends: tuple[int, int]) -> Reader:
@@ -170,13 +172,13 @@ def test_an_emptied_topic_empties_the_store(at: int) -> None:
 
 
 def test_a_committed_offset_is_taken_where_its_topic_has_what_follows() -> None:
-    ends = Outside(log(events=(5, 9)))
+    ends = outside(log(events=(5, 9)))
     for offset in (None, 5, 9):
         assert check_committed(ends, 0, offset, skip_expired=False) == offset
 
 
 def test_records_that_expired_unfolded_stop_or_are_skipped_as_told() -> None:
-    ends = Outside(log(events=(5, 9)))
+    ends = outside(log(events=(5, 9)))
     with pytest.raises(Fatal, match="begins at offset 5, yet 3 is the next to fold: 2 offsets"):
         check_committed(ends, 0, 3, skip_expired=False)
     assert check_committed(ends, 0, 3, skip_expired=True) == 5
@@ -184,7 +186,7 @@ def test_records_that_expired_unfolded_stop_or_are_skipped_as_told() -> None:
 
 def test_an_offset_beyond_the_end_is_of_another_topic() -> None:
     with pytest.raises(Fatal, match="ends at offset 9, yet 10 is committed"):
-        check_committed(Outside(log(events=(5, 9))), 0, 10, skip_expired=True)
+        check_committed(outside(log(events=(5, 9))), 0, 10, skip_expired=True)
 
 
 def headers(events: bytes, place: bytes) -> Headers:
@@ -196,7 +198,7 @@ def test_without_an_offset_the_newest_state_says_where_to_go_on() -> None:
         state(1, "a", headers=headers(b"id", b"12")),
         state(2, "a", None, headers(b"id", b"17")),
     ]
-    ends = Outside(log(newest, state=(0, 9), events=(0, 20)), events_id="id")
+    ends = outside(log(newest, state=(0, 9), events=(0, 20)), events_id="id")
     assert require_states(ends, held(9, "a"), 0, None, skip_expired=False) == 17
     assert require_states(ends, held(9, "a"), 0, 4, skip_expired=False) == 4
 
@@ -205,7 +207,7 @@ def test_without_an_offset_the_newest_state_says_where_to_go_on() -> None:
     "told", [headers(b"other", b"17"), headers(b"id", b"x"), [(EVENTS_ID, b"id")], []]
 )
 def test_states_of_another_events_topic_are_not_gone_on_from(told: Headers) -> None:
-    ends = Outside(log([state(1, "a", headers=told)], state=(0, 9), events=(0, 9)), events_id="id")
+    ends = outside(log([state(1, "a", headers=told)], state=(0, 9), events=(0, 9)), events_id="id")
     with pytest.raises(Fatal, match="was deleted and made again, or another deployment"):
         require_states(ends, held(9, "a"), 0, None, skip_expired=False)
 
@@ -215,8 +217,8 @@ def test_outputs_without_states_are_not_gone_on_from(committed: int | None) -> N
     overview = Names().of("overview")
     reader = log([InRecord(overview, 0, 3, 0, b"a", b"v")], state=(0, 0), overview=(0, 4))
     with pytest.raises(Fatal, match=r"yet the states of its sessions are gone from"):
-        require_states(Outside(reader), States(MemoryStore()), 0, committed, skip_expired=False)
-    nothing = Outside(log(state=(0, 0), overview=(0, 0)))
+        require_states(outside(reader), States(MemoryStore()), 0, committed, skip_expired=False)
+    nothing = outside(log(state=(0, 0), overview=(0, 0)))
     again = require_states(nothing, States(MemoryStore()), 0, committed, skip_expired=False)
     assert again == committed
 

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from pipeline.errors import Fatal
-from pipeline.loop import Ends, Policy, Worker
+from pipeline.loop import Policy, Worker
 from pipeline.memory_ends import MemoryReader
 from pipeline.observe import Observer
+from pipeline.outside import Ends
 from pipeline.simulate import fleet
 from pipeline.state import States
 from pipeline.store import LocalStore, Origin

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from pipeline.loop import Ends, Policy, Worker
+from pipeline.loop import Policy, Worker
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import (
     MemoryReader,
@@ -16,6 +16,7 @@ from pipeline.memory_ends import (
     create_topics,
 )
 from pipeline.observe import Observer
+from pipeline.outside import Ends
 from pipeline.ports import InRecord, Member, OutRecord, Reader, Sink, Source, Transaction
 from pipeline.simulate import SimulatedSession
 from pipeline.state import States

@@ -14,10 +14,11 @@ from pipeline.kafka.simulated import SimulatedClients
 from pipeline.kafka.simulated_brokers import Brokers
 from pipeline.kafka.sink import KafkaSink, SinkSettings
 from pipeline.kafka.source import KafkaSource, SourceSettings
-from pipeline.loop import Ends, Policy, Worker
+from pipeline.loop import Policy, Worker
 from pipeline.memory_ends import create_topics
 from pipeline.memory_network import Process
 from pipeline.memory_time import VirtualTime
+from pipeline.outside import Ends
 from pipeline.ports import Polled, Segment
 from pipeline.simulate import fleet as simulated_sessions
 from pipeline.state import States

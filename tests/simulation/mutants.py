@@ -14,7 +14,7 @@ from unittest.mock import patch
 from kafka import TopicPartition
 from kafka import errors as raised
 
-from pipeline import commit, loop
+from pipeline import commit, loop, partitions
 from pipeline import restore as restoring
 from pipeline.errors import CommitUnknown, PipelineError, Retriable
 from pipeline.kafka import sink, source
@@ -139,7 +139,7 @@ def _raised_is_aborted() -> Iterable[Any]:
         if not isinstance(error, CommitUnknown):
             awaited(self, error)
             return
-        for partition, offset in self._held.items():
+        for partition, offset in self._partitions.held.items():
             self._ends.source.start(partition, offset)
 
     yield patch.object(Worker, "_await_all", trusting)
@@ -173,8 +173,8 @@ def _states_not_read() -> Iterable[Any]:
         done = SimpleNamespace(position=restore.first, done=True, close=lambda: None)
         return Restore(start, done, restore.first, 0)
 
-    yield patch.object(loop, "begin", nothing)
-    yield patch.object(loop, "require_states", lambda *given, **_: given[3])
+    yield patch.object(partitions, "begin", nothing)
+    yield patch.object(partitions, "require_states", lambda *given, **_: given[3])
 
 
 def _not_rewound() -> Iterable[Any]:

@@ -54,8 +54,7 @@ def _sample(readers: Readers, event: Event, body: Any, rooms: Rooms, sample: Any
     readers.context.sample(sample)
 
 
-def on_chunk(readers: Readers, event: Event, body: AssistantChunk, rooms: Rooms) -> None:
-    """One that brings a usage sample, or maybe the first token waited for."""
+def on_chunk(readers: Readers, event: Event, body: AssistantChunk, rooms: Rooms, _: Out) -> None:
     if readers.statistics.clock.awaiting:
         readers.statistics.chunk(event, body)
     if body.chunk.__class__ is UsageChunk:
@@ -224,6 +223,7 @@ def on_request_context(
 
 Handler = Callable[["Readers", Event, Any, Rooms, Out], None]
 HANDLERS: dict[type, Handler] = {
+    AssistantChunk: on_chunk,
     AssistantAttempt: on_attempt,
     AssistantMessage: on_message,
     UserMessage: on_surface,

@@ -21,7 +21,7 @@ from operators.rooms import Rooms
 
 from . import losses, statistics, usage
 from .context import Context, V4Total
-from .handlers import HANDLERS, on_chunk
+from .handlers import HANDLERS
 from .losses import Break, Losses
 from .measure import Measure, ReadStream
 from .prices import Prices
@@ -96,8 +96,9 @@ class Readers:
 
     def counted(self, rooms: Rooms) -> Readers:
         """These readers as far as they count: while a fork's inherited prefix is still being read,
-        nothing is its own (projection.md §6)."""
-        if self.whole or rooms.seed_cut is None:
+        and right after, nothing is its own (projection.md §6)."""
+        cut = rooms.seed_cut is not None or rooms.totals.generation != self.generation
+        if self.whole or not cut:
             return self
         twin = self.fork()
         twin.restart()
@@ -130,6 +131,15 @@ class Readers:
 
     # --- one event ----------------------------------------------------------------------------
 
+    def needs(self, event: Event) -> bool:
+        """Whether :meth:`take` would read anything of the event. Changes nothing, so that a session
+        may keep sharing its readers with the one it was copied from."""
+        body = event.body
+        if isinstance(body, AssistantChunk):  # most events are, and few of them matter
+            sample = isinstance(body.chunk, UsageChunk)
+            return sample or self.statistics.clock.awaiting or self.measure is not None
+        return body.__class__ in HANDLERS
+
     def take(self, event: Event, rooms: Rooms, out: Out) -> None:
         """Read one event that the session's own rooms have just taken. Never raises."""
         if rooms.totals.generation != self.generation:
@@ -137,11 +147,6 @@ class Readers:
             if not self.whole:
                 self.restart()
         body = event.body
-        if isinstance(body, AssistantChunk):  # most events are, and few of them matter
-            sample = isinstance(body.chunk, UsageChunk)
-            if sample or self.statistics.clock.awaiting or self.measure is not None:
-                on_chunk(self, event, body, rooms)
-            return
         handler = HANDLERS.get(body.__class__)
         if handler is not None:
             handler(self, event, body, rooms, out)
@@ -151,5 +156,5 @@ def fold_line(readers: Readers, line: Line, session: Session, out: Out) -> None:
     """One line into a session and its readers; what the session does not take, they never see."""
     before = session.as_of_seq
     session.take(line, out)
-    if line.__class__ is Event and session.as_of_seq != before:
+    if isinstance(line, Event) and session.as_of_seq != before and readers.needs(line):
         readers.take(line, session, out)

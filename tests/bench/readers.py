@@ -50,8 +50,9 @@ def fold(logs: list[Rich], *, figured: bool) -> None:
             for line, one in zip(rich.log.lines[batch], rich.reads[batch], strict=True):
                 before = state.as_of_seq
                 state.take(read_line(line), out)
-                if figured and isinstance(one.rich, Event) and state.as_of_seq != before:
-                    readers.take(one.rich, state, out)
+                event = one.rich if figured and state.as_of_seq != before else None
+                if isinstance(event, Event) and readers.needs(event):
+                    readers.take(event, state, out)
             for _ in out.changes(state):
                 pass
 

@@ -22,10 +22,11 @@ from operators.events import (
     Timed,
 )
 from operators.readers.bodies import Claim, Finish, Header, Prune, Summary, WholeStream
-from operators.readers.rooms import Readers
+from operators.readers.rooms import Readers, Saved
 from operators.session import Out, Session
 from schemas.inbound import read_line
 from schemas.streams import timed
+from tests.laws import folding
 
 SUMMARIES = ("compaction/summary", "compact/summary")
 
@@ -141,7 +142,9 @@ class Figuring:
         out = out or Out(partials=False)
         before = self.session.as_of_seq
         self.session.take(read.line, out)
-        if isinstance(read.rich, Event) and self.session.as_of_seq != before:
+        if not isinstance(read.rich, Event) or self.session.as_of_seq == before:
+            return
+        if self.readers.needs(read.rich):
             self.readers.take(read.rich, self.session, out)
 
     def take_all(self, reads: Iterable[Read]) -> Figuring:
@@ -152,3 +155,21 @@ class Figuring:
 
 def figure(lines: Iterable[bytes], *, reference: bool = False) -> Figuring:
     return Figuring(reference=reference).take_all(map(read, lines))
+
+
+def restored(figuring: Figuring) -> Figuring:
+    """Through the bytes of a snapshot."""
+    saved = folding.Saved()
+    saved.save(figuring.session.fork())
+    head = msgspec.json.encode(figuring.readers.saved())
+    prices = figuring.readers.prices
+    numbers = sorted({seq >> 4 for seq in prices.table})
+    rows = msgspec.json.encode([row for number in numbers for row in prices.segment(number)])
+    resumed = Figuring()
+    resumed.session = saved.load()
+    resumed.readers = Readers.restored(
+        msgspec.json.decode(head, type=Saved),
+        msgspec.json.decode(rows, type=list[tuple[int, int]]),
+        resumed.session,
+    )
+    return resumed

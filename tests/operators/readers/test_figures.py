@@ -10,7 +10,7 @@ import pytest
 from operators.readers import values
 from operators.readers.usage import MOST_ROUTES, Route
 from tests.operators.build import numbered
-from tests.operators.readers.figuring import Figuring, figure
+from tests.operators.readers.figuring import Figuring, figure, read_all, restored
 
 Json = dict[str, Any]
 STEP = {"turn": 1, "step": 1}
@@ -173,6 +173,26 @@ def test_a_report_that_another_route_takes_over_moves_whole() -> None:
     )
     rows = {r["model"]: r["usage"]["outputTokens"] for r in ours(figuring)["billed"]}
     assert rows == {"alias": 0, "real": 4}
+
+
+def test_a_restart_in_between_does_not_show() -> None:
+    """A slot, a claim and a route are remembered over a snapshot."""
+    rows = (
+        route("p", "alias"),
+        row("step/start", STEP),
+        reported(5, 1),
+        say(usage=usage(5, 4), source={"kind": "model", "provider": "p", "model": "real"}),
+        row("compaction/prune", {"shadowedRange": {"start": 3, "end": 3}, "shadowedTokenCount": 5}),
+        user("other", op=replace(3, 3), sourceEventSeqs=[3]),
+    )
+    lines = [json.dumps(one).encode() for one in numbered(rows)]
+    whole, stopping = figure(lines), Figuring()
+    for one in read_all(lines):
+        stopping = restored(stopping)
+        stopping.take(one)
+    assert refs(stopping) == refs(whole)
+    assert ours(stopping) == ours(whole)
+    assert ours(whole)["last_cache_break"]["cause"] == "prune"
 
 
 def test_routes_beyond_the_most_are_billed_to_none() -> None:

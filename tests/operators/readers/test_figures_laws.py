@@ -13,12 +13,11 @@ from hypothesis import strategies as st
 
 from operators.readers import values
 from operators.readers.prices import Prices
-from operators.readers.rooms import Readers, Saved
+from operators.readers.rooms import Readers
 from operators.session import Out
 from pipeline.simulate import FEATURES, simulate
-from tests.laws import folding
 from tests.laws.test_one_event_one_cost import counting, early_and_late, median_of
-from tests.operators.readers.figuring import Figuring, Read, figure, read_all
+from tests.operators.readers.figuring import Figuring, Read, figure, read_all, restored
 from tests.strategies import any_logs, logs, splits
 
 
@@ -92,24 +91,6 @@ def test_snapshot_then_tail(log: list[bytes], data: st.DataObject) -> None:
     resumed.take_all(reads[cut:])
     assert figures(resumed) == figures(whole)
     assert nodes(resumed) == nodes(whole)
-
-
-def restored(figuring: Figuring) -> Figuring:
-    """Through the bytes of a snapshot."""
-    saved = folding.Saved()
-    saved.save(figuring.session.fork())
-    head = msgspec.json.encode(figuring.readers.saved())
-    prices = figuring.readers.prices
-    numbers = sorted({seq >> 4 for seq in prices.table})
-    rows = msgspec.json.encode([row for number in numbers for row in prices.segment(number)])
-    resumed = Figuring()
-    resumed.session = saved.load()
-    resumed.readers = Readers.restored(
-        msgspec.json.decode(head, type=Saved),
-        msgspec.json.decode(rows, type=list[tuple[int, int]]),
-        resumed.session,
-    )
-    return resumed
 
 
 @given(any_logs)

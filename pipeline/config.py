@@ -27,7 +27,8 @@ from .patterns import ALL
 
 ENVIRONMENT = "FOLDSTREAM_"
 CLIENT = "CLIENT_OPTION_"
-NOT_OPTIONS = ("FOLDSTREAM_CONFIG", "FOLDSTREAM_GOLDEN")  # the file's own path; `make golden`
+#: Not keys: the file's own path; the data of `make golden`; which Kafka a test run takes.
+NOT_OPTIONS = ("FOLDSTREAM_CONFIG", "FOLDSTREAM_GOLDEN", "FOLDSTREAM_TEST_KAFKA")
 FILE = "foldstream.toml"
 APPLICATION = "foldstream"
 SESSIONS = "sessions."  #: the prefix that has this application id; any other is added to it

@@ -100,7 +100,7 @@ class KafkaSink:
             "max_block_ms": int(self._settings.call_timeout_s * 1000),
             "max_request_size": limits.MAX_OUTPUT_RECORD_BYTES,
             "batch_size": self._settings.batch_bytes,
-            "linger_ms": 1_000,  # nothing leaves before a batch is full or flushed: fewer requests
+            "linger_ms": 100,  # little leaves before a batch is full or flushed: fewer requests
             "allow_auto_create_topics": False,
         }
         return self._cluster.settings(KafkaProducer, ours)

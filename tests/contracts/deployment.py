@@ -5,15 +5,21 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from typing import TypeVar
 
 from msgspec import Struct
 
+from pipeline.kafka.client import Cluster
+from pipeline.kafka.reader import KafkaReader
+from pipeline.kafka.sink import KafkaSink, SinkSettings
+from pipeline.kafka.source import KafkaSource, SourceSettings
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, MemorySink, MemorySource, create_topics
 from pipeline.ports import Headers, InRecord, Member, OutRecord, Polled, Reader, Sink, Source
 from pipeline.topics import Names
 
 PARTITIONS = 3
+End = TypeVar("End", KafkaSource, KafkaSink, KafkaReader)
 Append = Callable[[int, bytes | None, bytes | None, Headers], object]
 
 
@@ -125,5 +131,30 @@ def memory_deployment() -> Iterator[Deployment]:
             source,
             lambda instance: MemorySink(broker, names, f"{names.application}-{instance}"),
             lambda: MemoryReader(broker, patience=0.1),
+            append,
+        )
+
+
+@contextmanager
+def kafka_deployment(names: Names, cluster: Cluster, append: Append) -> Iterator[Deployment]:
+    """The product's Kafka ends over ``cluster``, whose client may be a simulated one; ``append``
+    writes to the events topic."""
+    with ExitStack() as stack:
+
+        def closed_later(made: End) -> End:
+            stack.callback(made.close)
+            return made
+
+        source = SourceSettings(names.of("events"), names.application)
+
+        def sink(instance: str) -> Sink:
+            settings = SinkSettings(names, f"{names.application}-{instance}", 1)
+            return closed_later(KafkaSink(cluster, settings))
+
+        yield Deployment(
+            names,
+            lambda: closed_later(KafkaSource(cluster, source)),
+            sink,
+            lambda: closed_later(KafkaReader(cluster, stall_s=2.0)),
             append,
         )

@@ -2,6 +2,8 @@
 
 All records are frozen; ``Raw`` fields are opaque JSON. ``session`` and ``epoch`` are set by the
 fold's caller through :class:`operators.session.Session`, so that a change is complete by itself.
+
+One file, however long, because the alphabet is closed, as that of ``events.py``.
 """
 
 from __future__ import annotations
@@ -244,6 +246,103 @@ class PartialText(Struct, frozen=True, gc=False):
     time: int | None
 
 
+# --- the overview, and what the readers say in it (readers.md); tokens are estimates (§4) ---------
+
+NO_USAGE_DATA = UsageData()
+
+
+class BilledData(Struct, frozen=True, gc=False):
+    """What one route is billed for; times are those of its first and last sample."""
+
+    provider: str | None
+    model: str | None
+    usage: UsageData
+    compaction_usage: UsageData
+    since: int | None
+    through: int | None
+
+
+class CacheLoss(Struct, frozen=True, gc=False):
+    """``cause``: compaction, prune, regenerate, header, images or other."""
+
+    cause: str
+    breaks: int
+    invalidated_tokens: int
+
+
+class CacheBreak(Struct, frozen=True, gc=False):
+    """A change of the prompt: so much stands unchanged before it, so much stood behind."""
+
+    seq: int
+    cause: str
+    prefix_messages: int
+    prefix_tokens: int
+    invalidated_tokens: int
+
+
+class GoalData(Struct, frozen=True, gc=False):
+    id: str
+    revision: int
+    objective: str
+    phase: str
+    max_rounds: int
+    blocked_code: str | None
+    blocked_message: str | None
+    rounds_started: int
+    created_at: int
+    updated_at: int
+
+
+class PlanData(Struct, frozen=True, gc=False):
+    active: bool
+    pending: bool
+
+
+class PermissionsData(Struct, frozen=True, gc=False):
+    """The preset's name is what was meant, the other two are what is in force."""
+
+    preset: str | None
+    sandbox: str | None
+    approval: str | None
+
+
+class SubagentData(Struct, frozen=True, gc=False):
+    """``own`` is False for the identity of the ancestor that a fork's prefix comes from."""
+
+    mode: str
+    label: str | None
+    seq: int
+    own: bool
+
+
+class SubagentTimingData(Struct, frozen=True, gc=False):
+    """``since`` and ``through``: of the turn that is open."""
+
+    settled_ms: int
+    since: int | None
+    through: int | None
+    last_turn_completed: bool | None
+
+
+class PairingData(Struct, frozen=True, gc=False):
+    """Calls on the surface without a result, halves that replacements tore off, and the first
+    result that came to a surface on which no call waited."""
+
+    waiting: int
+    orphan_calls: int
+    orphan_results: int
+    corrupt: int | None
+
+
+class InstructionData(Struct, frozen=True, gc=False):
+    """An instruction in force; ``action`` remove is one, too."""
+
+    action: str
+    scope: str
+    path: str
+    digest: str | None
+
+
 class SessionOverview(Struct, frozen=True, gc=False):
     session: str | None
     epoch: int
@@ -273,6 +372,37 @@ class SessionOverview(Struct, frozen=True, gc=False):
     tool_ms: int
     quality: dict[str, int]
     inherited_until: int | None
+    turns: int = 0
+    steps: int = 0
+    ttft_ms: int = 0
+    ttft_steps: int = 0
+    decode_ms: int = 0
+    decode_tokens: int = 0
+    reference_usage: UsageData = NO_USAGE_DATA
+    billed: tuple[BilledData, ...] = ()
+    system_tokens: int = 0
+    tools_tokens: int = 0
+    message_tokens: int = 0
+    surface_tokens: int = 0
+    metered_difference: int = 0
+    pressure_tokens: int | None = None
+    projected_tokens: int | None = None
+    cache_breaks: tuple[CacheLoss, ...] = ()
+    last_cache_break: CacheBreak | None = None
+    derived_title: str | None = None
+    blank: bool = True
+    last_prompt_at: int | None = None
+    goal: GoalData | None = None
+    todos: Raw | None = None
+    plan: PlanData | None = None
+    permissions: PermissionsData | None = None
+    subagent_timing: SubagentTimingData | None = None
+    subagent: SubagentData | None = None
+    pairing: PairingData | None = None
+    contexts_alive: int = 0
+    contexts_shadowed: int = 0
+    runtime_context: int | None = None
+    instructions: tuple[InstructionData, ...] = ()
 
 
 class Refused(Struct, frozen=True, gc=False):

@@ -164,9 +164,11 @@ class UsageChunk(Struct, frozen=True, gc=False):
 
 
 class OtherChunk(Struct, frozen=True, gc=False):
-    """``finish`` and every chunk type not known here: no effect on rows."""
+    """``finish`` and every chunk type not known here: no effect on rows. ``cut_short``: it says
+    that the answer reached its most tokens."""
 
     type: str
+    cut_short: bool = False
 
 
 Chunk: TypeAlias = TextDelta | ToolDelta | BlockStart | BlockEnd | UsageChunk | OtherChunk
@@ -194,11 +196,13 @@ class Timed(Struct, frozen=True, gc=False):
 
 
 class Stream(Struct, frozen=True, gc=False):
-    """What the fold takes from an embedded stream: first token, last usage sample."""
+    """What the fold takes from an embedded stream: first token, last usage sample. ``raw``: the
+    stream as logged, for whoever has to read all of it."""
 
     first_token_time: int | None = None
     usage_raw: Raw | None = None
     usage: Usage | None = None
+    raw: Raw = EMPTY_LIST
 
 
 # --- bodies ---------------------------------------------------------------------------------------
@@ -331,8 +335,11 @@ class StepEnd(Struct, frozen=True, gc=False):
 
 
 class RequestHeader(Struct, frozen=True, gc=False):
+    """``raw``: the header as logged; None when there is none."""
+
     provider: str | None
     model: str | None
+    raw: Raw | None = None
 
 
 class RequestContext(Struct, frozen=True, gc=False):
@@ -392,9 +399,19 @@ class CompactionStart(Struct, frozen=True, gc=False):
     turn: int | None
 
 
+class Claim(Struct, frozen=True, array_like=True, gc=False):
+    """What a metering event says that the nodes from ``start`` to ``end`` cost together: seqs and a
+    count from 0."""
+
+    start: int
+    end: int
+    tokens: int
+
+
 class CompactionSummary(Struct, frozen=True, gc=False):
     """``text``: the text blocks joined without a separator, None if blank; ``item_count``: length
-    of ``shadowedSeqs`` if all are seqs; ``token_count`` if a non-negative integer."""
+    of ``shadowedSeqs`` if all are seqs; ``token_count`` if a non-negative integer; ``claim``: of
+    the replacement that follows; ``provider`` and ``model``: whom the summary was asked of."""
 
     compaction_id: str | None
     command_id: str | None
@@ -402,6 +419,15 @@ class CompactionSummary(Struct, frozen=True, gc=False):
     item_count: int | None
     token_count: int | None
     usage: Usage | None
+    claim: Claim | None = None
+    provider: str | None = None
+    model: str | None = None
+
+
+class Prune(Struct, frozen=True, gc=False):
+    """``compaction/prune``: metering of the replacement right after it."""
+
+    claim: Claim | None = None
 
 
 class CompactionEnd(Struct, frozen=True, gc=False):
@@ -416,7 +442,10 @@ class EndSeed(Struct, frozen=True, gc=False):
 
 
 class Title(Struct, frozen=True, gc=False):
+    """``data`` as logged."""
+
     title: str | None
+    data: Raw = NULL
 
 
 class ImageTarget(Struct, frozen=True, gc=False):
@@ -432,6 +461,27 @@ class ImageOffload(Struct, frozen=True, gc=False):
 
 class LogOnly(Struct, frozen=True, gc=False):
     """A known type that changes neither rows nor surface."""
+
+
+class Fact(Struct, frozen=True, gc=False):
+    """A known type that changes neither rows nor surface, and that some reader looks at: one of
+    ``FACTS``. ``data`` as logged, ``null`` when the event has none."""
+
+    data: Raw = NULL
+
+
+#: The types of a :class:`Fact`.
+FACTS = frozenset(
+    {
+        "approval/policy",
+        "goal/change",
+        "permission/preset",
+        "plan/mode",
+        "sandbox/mode",
+        "subagent/descriptor",
+        "todo/write",
+    }
+)
 
 
 class Unknown(Struct, frozen=True, gc=False):
@@ -461,11 +511,13 @@ Body: TypeAlias = (
     | CommandDone
     | CompactionStart
     | CompactionSummary
+    | Prune
     | CompactionEnd
     | EndSeed
     | Title
     | ImageOffload
     | LogOnly
+    | Fact
     | Unknown
 )
 

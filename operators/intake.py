@@ -27,6 +27,7 @@ from .events import (
 from .order import Order, Place
 from .out import Out, RowPlace
 from .overview import overview
+from .readers.handlers import READ, read
 from .rooms import Rooms
 from .sources import Refusal, check_sources
 from .surface_changes import publish_append, publish_plan
@@ -110,6 +111,8 @@ class Session(Rooms):
             for fact in event.quality:
                 self.note(fact)
         HANDLERS[kind](self, event, body, out)
+        if kind in READ:
+            read(self, event, out)
         return None
 
     def _judge(self, event: Event, kind: type, out: Out) -> Refusal | None:

@@ -22,6 +22,7 @@ from .changes import (
     SurfaceChange,
     TranscriptRow,
 )
+from .nodes import Node
 from .text import well_formed
 
 Render = Callable[[], RowData]
@@ -77,6 +78,8 @@ class Out:
         self.kept = False  #: or the state alone
         self.refused: list[Refused] = []
         self.surface: list[SurfaceChange] = []
+        self.landed: Node | None = None  #: the newest node, until the next one comes
+        self.shadowed: tuple[Node, ...] = ()  #: the nodes that the newest replacement took off
         self.wants_partials = partials
         self.dropped_dispatches = 0
         self.weight = 0  #: characters that rows repeat of earlier events (a marker's summary)

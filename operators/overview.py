@@ -6,6 +6,8 @@ from functools import cache
 
 from .changes import SessionOverview
 from .events import Shape
+from .readers.published import published
+from .readers.values import own_part
 from .rooms import Rooms
 from .totals import Totals, usage_data
 
@@ -48,34 +50,36 @@ def overview(rooms: Rooms) -> SessionOverview:
     # what lies before a fork's cut is never counted in the child's own totals (§6)
     inherited = rooms.seed_cut is not None
     totals = Totals() if inherited else rooms.totals
-    surface = Rooms.surface.peek(rooms)
-    return SessionOverview(
-        session=rooms.session,
-        epoch=rooms.epoch,
-        seq=rooms.order.next_seq - 1,
-        as_of_seq=rooms.as_of_seq,
-        title=None if inherited else rooms.title,
-        cwd=header.cwd if header else None,
-        parent=header.parent if header else None,
-        origin=header.origin if header else None,
-        depth=header.depth if header else None,
-        created_at=header.created_at if header else None,
-        shapes=shape_names(rooms.shapes),
-        provider=rooms.provider,
-        model=rooms.model,
-        state=session_state(rooms),
-        open_turn=rooms.turns.open_turn,
-        next_seq=rooms.order.next_seq,
-        last_time=rooms.last_time,
-        counts=dict(sorted(totals.counts.items())),
-        surface_nodes=surface.size,
-        generation=surface.generation,
-        usage=usage_data(totals.usage),
-        compaction_usage=usage_data(totals.compaction_usage),
-        context_window=rooms.context_window,
-        prompt_tokens=rooms.prompt_tokens,
-        model_ms=totals.model_ms,
-        tool_ms=totals.tool_ms,
-        quality=dict(sorted(rooms.quality.items())),
-        inherited_until=rooms.inherited_until,
+    surface, readers = Rooms.surface.peek(rooms), own_part(rooms)
+    times = readers.statistics.times
+    return SessionOverview(  # in their order: by name they cost twice as much
+        rooms.session,
+        rooms.epoch,
+        rooms.order.next_seq - 1,
+        rooms.as_of_seq,
+        None if inherited else rooms.title,
+        header.cwd if header else None,
+        header.parent if header else None,
+        header.origin if header else None,
+        header.depth if header else None,
+        header.created_at if header else None,
+        shape_names(rooms.shapes),
+        rooms.provider,
+        rooms.model,
+        session_state(rooms),
+        rooms.turns.open_turn,
+        rooms.order.next_seq,
+        rooms.last_time,
+        dict(sorted(totals.counts.items())),
+        surface.size,
+        surface.generation,
+        usage_data(totals.usage),
+        usage_data(totals.compaction_usage),
+        rooms.context_window,
+        rooms.prompt_tokens,
+        times.llm_ms,
+        times.tool_ms,
+        dict(sorted(rooms.quality.items())),
+        rooms.inherited_until,
+        *published(readers, surface, rooms.last_time),
     )

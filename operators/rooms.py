@@ -15,6 +15,7 @@ from .events import Event, Header, Usage
 from .inbox import Inbox
 from .order import Order
 from .out import Out
+from .readers.rooms import Readers
 from .retries import Retries
 from .steps import Step, Steps
 from .surface import Surface
@@ -96,6 +97,7 @@ class Rooms:
     compactions = Shared[Compactions]()
     commands = Shared[Commands]()
     inbox = Shared[Inbox]()
+    readers = Shared[Readers]()
 
     def __init__(self, session: str | None, epoch: int = 0) -> None:
         self.session = session
@@ -126,6 +128,7 @@ class Rooms:
         self.compactions = Compactions()
         self.commands = Commands()
         self.inbox = Inbox()
+        self.readers = Readers()
         self.shared: dict[str, Any] = {}  # rooms by name, those that another session may hold
 
     def _copy_into(self, twin: Rooms) -> None:
@@ -205,6 +208,7 @@ class Rooms:
         self.totals = self.totals.restarted(seq)
         self.title = None
         self.inbox = Inbox()
+        self.readers.cut()
         self.inherited_until = seq
 
     def note_dropped(self, out: Out) -> None:

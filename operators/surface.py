@@ -14,7 +14,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from fractions import Fraction
 from operator import attrgetter
-from typing import Protocol, TypeAlias
+from typing import Protocol
 
 from immutables import Map
 from msgspec import Struct
@@ -28,9 +28,11 @@ from .events import (
     SystemMessage,
     ToolResult,
 )
+from .nodes import Key, Node, node_of
 from .sources import EMPTY, Refusal, check_sources, cited, missing, uncited
 
-Key: TypeAlias = int | Fraction
+__all__ = ["SEGMENT", "Key", "Node", "Plan", "Seen", "Surface"]
+
 SEGMENT = 64  #: order keys to a segment
 _key = attrgetter("key")
 
@@ -46,14 +48,6 @@ class Seen(Protocol):
     def unseen(self, seq: int) -> bool: ...
 
 
-class Node(Struct, frozen=True, array_like=True, gc=False):
-    key: Key
-    seq: int
-    type: str
-    identity: int = 0  #: tool results: digest of all but the content
-    guessed: bool = False  #: where it stands was not seen, so no range over it can be checked
-
-
 class Plan(Struct, frozen=True, gc=False):
     """An accepted replacement: the node it adds and the nodes that leave, in surface order."""
 
@@ -65,20 +59,26 @@ class Plan(Struct, frozen=True, gc=False):
 class Surface:
     """Ordered nodes, the count of landed replacements, and what a snapshot has to save again."""
 
-    __slots__ = ("dirty", "generation", "moved", "segments", "size", "sizes", "spine")
+    __slots__ = (
+        *("dirty", "generation", "moved", "segments", "size", "sizes", "spine"),
+        *("tokens", "weights"),
+    )
 
     def __init__(self) -> None:
         self.spine: list[int] = []  # numbers of the segments that hold nodes, ascending
         self.sizes: list[int] = []  # how many each holds
+        self.weights: list[int] = []  # and their tokens
         self.segments: Map[int, tuple[Node, ...]] = Map()
         self.moved: Map[int, Key] = Map()  # replacement nodes: seq → order key
         self.generation = 0
         self.size = 0
+        self.tokens = 0  # of all nodes, an estimate
         self.dirty: set[int] = set()
 
     def fork(self) -> Surface:
         twin = Surface.__new__(Surface)
         twin.spine, twin.sizes = self.spine.copy(), self.sizes.copy()
+        twin.weights, twin.tokens = self.weights.copy(), self.tokens
         twin.segments, twin.moved = self.segments, self.moved
         twin.generation, twin.size = self.generation, self.size
         twin.dirty = self.dirty.copy()
@@ -102,6 +102,12 @@ class Surface:
         before = sum(self.sizes[: bisect_left(self.spine, number)])
         return before + bisect_left(self.segments.get(number, ()), key, key=_key)
 
+    def tokens_before(self, key: Key) -> int:
+        """The tokens of the nodes that stand before that key."""
+        number = key // SEGMENT
+        before = sum(self.weights[: bisect_left(self.spine, number)])
+        return before + sum(n.tokens for n in self.segments.get(number, ()) if n.key < key)
+
     def between(self, first: Key, last: Key) -> Iterator[Node]:
         """Nodes with order keys from ``first`` to ``last``, both included."""
         low = bisect_left(self.spine, first // SEGMENT)
@@ -115,6 +121,7 @@ class Surface:
         """Set what a segment holds, as it was saved."""
         self._hold(number, nodes)
         self.size += len(nodes)
+        self.tokens += self.weights[bisect_left(self.spine, number)] if nodes else 0
         self.dirty.discard(number)
 
     # --- deciding -----------------------------------------------------------------------------
@@ -151,7 +158,7 @@ class Surface:
             return missing(left_out)
         if refusal := self._check_rewrite(event, shadowed, seen):
             return refusal
-        return Plan(_node(event, shadowed[0].key), shadowed)
+        return Plan(node_of(event, shadowed[0].key), shadowed)
 
     def _plan_partial(
         self, event: Event, marker: Replace, ends: tuple[Node | None, Node | None], seen: Seen
@@ -176,9 +183,9 @@ class Surface:
         if shadowed and (refusal := self._check_rewrite(event, shadowed, seen)):
             return refusal
         if shadowed:
-            node = _node(event, shadowed[0].key, shadowed[0].guessed)
+            node = node_of(event, shadowed[0].key, shadowed[0].guessed)
         else:
-            node = _node(event, self._key_after(marker.start, seen), guessed=True)
+            node = node_of(event, self._key_after(marker.start, seen), guessed=True)
         return Plan(node, shadowed, partial=True)
 
     def _cited(self, sources: SourceList) -> list[Node]:
@@ -238,18 +245,21 @@ class Surface:
 
     # --- changing -----------------------------------------------------------------------------
 
-    def append(self, event: Event) -> int:
-        """The event's node goes to the tail, as every order key is below its seq; its position."""
-        node = _node(event, event.seq)
+    def append(self, event: Event) -> Node:
+        """The event's node goes to the tail, as every order key is below its seq."""
+        node = node_of(event, event.seq)
         number, spine = node.seq // SEGMENT, self.spine
         if not spine or spine[-1] != number:
             spine.append(number)
             self.sizes.append(0)
+            self.weights.append(0)
         self.sizes[-1] += 1
+        self.weights[-1] += node.tokens
         self.segments = self.segments.set(number, (*self.segments.get(number, ()), node))
         self.dirty.add(number)
         self.size += 1
-        return self.size - 1
+        self.tokens += node.tokens
+        return node
 
     def replace(self, plan: Plan) -> int:
         """Carry out a plan; the position of the new node."""
@@ -266,6 +276,7 @@ class Surface:
         at = bisect_left(held, node.key, key=_key)
         self._hold(number, (*held[:at], node, *held[at:]))
         self.size += 1
+        self.tokens += node.tokens
 
     def _remove(self, nodes: tuple[Node, ...]) -> None:
         """Take nodes off, segment by segment: O(nodes), not O(nodes x segment)."""
@@ -277,6 +288,7 @@ class Surface:
         for number, seqs in leaving.items():
             self._hold(number, tuple(n for n in self.segments[number] if n.seq not in seqs))
         self.size -= len(nodes)
+        self.tokens -= sum(node.tokens for node in nodes)
 
     def _hold(self, number: int, nodes: tuple[Node, ...]) -> None:
         """Set what a segment holds; one that holds nothing is gone."""
@@ -284,18 +296,14 @@ class Surface:
         known = at < len(self.spine) and self.spine[at] == number
         if not nodes:
             self.segments = self.segments.delete(number)
-            del self.spine[at], self.sizes[at]
-        elif known:
-            self.segments = self.segments.set(number, nodes)
-            self.sizes[at] = len(nodes)
-        else:
-            self.segments = self.segments.set(number, nodes)
+            del self.spine[at], self.sizes[at], self.weights[at]
+            self.dirty.add(number)
+            return
+        if not known:
             self.spine.insert(at, number)
-            self.sizes.insert(at, len(nodes))
+            self.sizes.insert(at, 0)
+            self.weights.insert(at, 0)
+        self.segments = self.segments.set(number, nodes)
+        self.sizes[at] = len(nodes)
+        self.weights[at] = sum(node.tokens for node in nodes)
         self.dirty.add(number)
-
-
-def _node(event: Event, key: Key, guessed: bool = False) -> Node:
-    body = event.body
-    identity = body.identity if isinstance(body, ToolResult) else 0
-    return Node(key, event.seq, event.type, identity, guessed)

@@ -16,6 +16,7 @@ _AMENDABLE = ("user/message", "tool/result")
 def publish_append(rooms: Rooms, event: Event, out: Out) -> None:
     """The event's node goes to the tail."""
     surface = rooms.surface
+    out.landed = surface.append(event)
     out.surface.append(
         SurfaceChange(
             rooms.session,
@@ -27,7 +28,7 @@ def publish_append(rooms: Rooms, event: Event, out: Out) -> None:
             None,
             None,
             (),
-            surface.append(event),
+            surface.size - 1,
             surface.generation,
             _message(event),
         )
@@ -39,6 +40,7 @@ def publish_plan(rooms: Rooms, event: Event, plan: Plan, out: Out) -> None:
     marker = event.marker
     assert isinstance(marker, Replace)
     position = rooms.surface.replace(plan)
+    out.landed, out.shadowed = plan.node, plan.shadowed
     out.surface.append(
         SurfaceChange(
             rooms.session,

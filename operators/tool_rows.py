@@ -11,7 +11,6 @@ from .tool import Tool
 def on_tool_call(rooms: Rooms, event: Event, body: ToolCall, out: Out) -> None:
     if body.call_id is None:
         return rooms.note("malformed")
-    rooms.totals.call_logged(body.call_id, event.time)
     place = rooms.turns.place(body.turn, body.step)
     boundary = rooms.boundary(*place, event)
     tool = rooms.tools.call(event, body, place, boundary, out)
@@ -26,7 +25,6 @@ def on_tool_call(rooms: Rooms, event: Event, body: ToolCall, out: Out) -> None:
 def on_tool_result(rooms: Rooms, event: Event, body: ToolResult, out: Out) -> None:
     if body.call_id is None:
         return rooms.note("malformed")
-    rooms.totals.result_logged(body.call_id, event.time)
     if not isinstance(event.marker, Append):
         return None
     place = rooms.turns.place(body.turn, body.step)

@@ -33,9 +33,11 @@ from .events import (
     Dispatch,
     EndSeed,
     Event,
+    Fact,
     ImageOffload,
     InboxSplice,
     LogOnly,
+    Prune,
     RequestContext,
     RequestHeader,
     Retry,
@@ -97,7 +99,6 @@ def on_system(rooms: Rooms, event: Event, body: SystemMessage | DeveloperMessage
 
 def on_assistant(rooms: Rooms, event: Event, body: AssistantMessage, out: Out) -> None:
     place = rooms.turns.place(body.turn, body.step)
-    rooms.totals.message_logged(*place, event.time)
     if not isinstance(event.marker, Append):
         return
     turn, step = rooms.step_of(*place, event)
@@ -226,8 +227,8 @@ def on_title(rooms: Rooms, _: Event, body: Title, __: Out) -> None:
         rooms.title = body.title
 
 
-def on_log_only(rooms: Rooms, event: Event, body: LogOnly, out: Out) -> None:
-    """Known, and nothing to anyone here."""
+def on_log_only(rooms: Rooms, event: Event, body: LogOnly | Fact | Prune, out: Out) -> None:
+    """Known, and nothing to any row."""
 
 
 def on_unknown(rooms: Rooms, event: Event, body: Unknown, out: Out) -> None:
@@ -267,5 +268,7 @@ HANDLERS: dict[type, Handler] = {
     Title: on_title,
     ImageOffload: on_image_offload,
     LogOnly: on_log_only,
+    Fact: on_log_only,
+    Prune: on_log_only,
     Unknown: on_unknown,
 }

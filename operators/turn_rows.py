@@ -38,14 +38,12 @@ def on_step_start(rooms: Rooms, event: Event, body: StepStart, out: Out) -> None
         turn.first_step = number
     if number == turn.first_step:
         turn.ttft_ms = None
-    rooms.totals.step_started(turn_number, number, event.time)
     if turn_number == rooms.turns.open_turn:
         rooms.turns.open_step = number
     return None
 
 
 def on_step_end(rooms: Rooms, event: Event, body: StepEnd, out: Out) -> None:
-    rooms.totals.step_ended()
     place = rooms.turns.place(body.turn, body.step)
     if not rooms.accepts_chunks(*place):
         return
@@ -87,7 +85,6 @@ def on_turn_end(rooms: Rooms, event: Event, body: TurnEnd, out: Out) -> None:
     _forget(rooms, turn)
     rooms.note("dispatch_dropped", rooms.tools.nested.drop_waiting())
     rooms.turns.end(number)
-    rooms.totals.turn_ended()
     rooms.totals.count(_reason_count(rooms, body.reason or "unknown"))
     rooms.last_end = body.reason or "unknown"
 

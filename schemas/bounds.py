@@ -12,7 +12,8 @@ result, so every runner publishes the same bytes.
   ``targets`` are left out and ``partial`` says that the change alone does not tell them.
 * A partial: ``text`` is cut; the next frame's offset shows the gap and the reader takes the row.
 * An overview: its texts and the names of its counts are cut, counts of one name added up; if that
-  is not enough, the counts by end reason are one, ``turns_other``.
+  is not enough, the counts by end reason are one, ``turns_other``, and then the instructions and
+  the routes are those first ones that fit.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def _texts(value: Struct | None, path: str = "") -> Iterator[tuple[str, str | Ra
             yield here, member
         elif isinstance(member, Struct):
             yield from _texts(member, f"{here}.")
-        elif isinstance(member, tuple):
+        elif isinstance(member, tuple) and member and isinstance(member[0], Struct):
             for index, item in enumerate(member):
                 yield from _texts(item, f"{here}[{index}].")
 
@@ -149,7 +150,7 @@ def _cut_at(value: Any, paths: Collection[str], path: str = "") -> Any:
                 cut[name] = _cut(member)
         elif isinstance(member, Struct):
             cut[name] = _cut_at(member, paths, f"{here}.")
-        elif isinstance(member, tuple):
+        elif isinstance(member, tuple) and member and isinstance(member[0], Struct):
             items = []
             for index, item in enumerate(member):
                 items.append(_cut_at(item, paths, f"{here}[{index}]."))
@@ -178,18 +179,26 @@ def _overview(overview: SessionOverview, limit: int) -> SessionOverview:
     counts: Counter[str] = Counter()
     for name, count in overview.counts.items():
         counts[_cut(name)] += count
-    texts = {
-        name: _cut(value)
-        for name in overview.__struct_fields__
-        if name != "session" and isinstance(value := getattr(overview, name), str)
-    }
-    overview = structs.replace(overview, counts=dict(counts), **texts)
+    texts = {path for path, text in _texts(overview) if path != "session" and _shrinks(text)}
+    overview = structs.replace(_cut_at(overview, texts), counts=dict(counts))
     if _fits(overview, limit):
         return overview
     merged: Counter[str] = Counter()
     for name, count in counts.items():
         merged["turns_other" if name.startswith("turns_") else name] += count
-    return structs.replace(overview, counts=dict(merged))
+    overview = structs.replace(overview, counts=dict(merged))
+    for name in ("instructions", "billed"):
+        count = _most(len(getattr(overview, name)), partial(_fits_with, overview, name, limit))
+        overview = _with_first(overview, name, count)
+    return overview
+
+
+def _with_first(overview: SessionOverview, name: str, count: int) -> SessionOverview:
+    return structs.replace(overview, **{name: getattr(overview, name)[:count]})
+
+
+def _fits_with(overview: SessionOverview, name: str, limit: int, count: int) -> bool:
+    return _fits(_with_first(overview, name, count), limit)
 
 
 # --- one text -------------------------------------------------------------------------------------

@@ -100,9 +100,16 @@ class UsageChunkWire(ChunkWire, tag="usage"):
         return OtherChunk("usage") if usage is None else UsageChunk(self.usage, usage)
 
 
+class FinishReason(Wire):
+    kind: str | None = None
+
+
 class FinishWire(ChunkWire, tag="finish"):
+    reason: FinishReason | None = None
+
     def chunk(self) -> Chunk:
-        return OtherChunk("finish")
+        reason = self.reason
+        return OtherChunk("finish", reason is not None and reason.kind == "max-tokens")
 
 
 class AnyChunkWire(Wire):

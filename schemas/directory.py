@@ -13,12 +13,13 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from .folders import Found, logs, newest, peers, stem
-from .jsonl import LogFile, open_log
+from .jsonl import open_log
 from .names import (
     Encoding,
     Transcript,
@@ -30,7 +31,7 @@ from .names import (
 )
 from .rowcheck import safe_integer
 
-__all__ = ["Found", "Problem", "Scan", "scan"]
+__all__ = ["Found", "Peeks", "Problem", "Scan", "scan"]
 
 
 class Problem(Struct, frozen=True):
@@ -59,10 +60,23 @@ class Scan(Struct, frozen=True):
     problems: tuple[Problem, ...]
 
 
-def scan(root: Path) -> Scan:
+class Peek(Struct, frozen=True):
+    """A file's header, as it was when the file had this inode, size and time of change."""
+
+    sign: tuple[int, int, int]
+    header: dict[str, Any] | None
+    session: str | None
+
+
+Peeks: TypeAlias = dict[Path, Peek]
+"""What earlier scans saw, of files that may not have changed since."""
+
+
+def scan(root: Path, peeks: Peeks | None = None) -> Scan:
     """Find the sessions below ``root``: a root, one of its projects or session directories, any
-    folder of logs, or one file. Reads the first line of each. Never raises for what is there."""
-    finder = _Finder()
+    folder of logs, or one file. Reads the first line of each, but for those that ``peeks`` knows.
+    Never raises for what is there."""
+    finder = _Finder({} if peeks is None else peeks)
     try:
         mode = root.stat().st_mode
         entries = sorted(root.iterdir()) if stat.S_ISDIR(mode) else []
@@ -88,7 +102,8 @@ def scan(root: Path) -> Scan:
 
 
 class _Finder:
-    def __init__(self) -> None:
+    def __init__(self, peeks: Peeks) -> None:
+        self._peeks = peeks
         self.problems: list[Problem] = []
         self._found: list[Found] = []
         #: Paths whose header does not lead back to them.
@@ -204,26 +219,35 @@ class _Finder:
 
     # --- both -------------------------------------------------------------------------------------
 
-    def _peek(self, path: Path) -> LogFile | None:
-        """The log with its first line read; None, and a problem, if it is no readable file."""
+    def _peek(self, path: Path) -> Peek | None:
+        """The header that the file has; None, and a problem, if it is no readable file."""
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                self.problems.append(Problem("unreadable", f"{path}: not a file", path))
-                self._unread.add(path)
-                return None
+            found = path.stat()
         except OSError as error:
             self.unreadable(path, error)
             self._unread.add(path)
             return None
+        if not stat.S_ISREG(found.st_mode):
+            self._unreadable(path, f"{path}: not a file")
+            return None
+        known = self._peeks.get(path)
+        now = found.st_ino, found.st_size, found.st_mtime_ns
+        if known is not None and known.sign == now:
+            return known
         log = open_log(path)
         next(log.lines, None)
         log.lines.close()
         for damage in log.damage:
             if damage.code == "unreadable":
-                self.problems.append(Problem("unreadable", damage.message, path))
-                self._unread.add(path)
+                self._unreadable(path, damage.message)
                 return None
-        return log
+        self._peeks[path] = Peek(now, log.header, log.session)
+        return self._peeks[path]
+
+    def _unreadable(self, path: Path, message: str) -> None:
+        self._peeks.pop(path, None)
+        self.problems.append(Problem("unreadable", message, path))
+        self._unread.add(path)
 
     def distinct(self) -> Iterator[Found]:
         """One file per session id: the first that can be read and leads back to its path, else the
@@ -245,7 +269,7 @@ class _Finder:
 
 
 def _astray(
-    log: LogFile | None, folder: Path, named: str | None, kind: Transcript
+    log: Peek | None, folder: Path, named: str | None, kind: Transcript
 ) -> Iterator[tuple[str, str]]:
     """Why a header does not lead back to the path it stands at."""
     if log is None:

@@ -18,12 +18,13 @@ from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
+from .growing import Place, inode, proof
 from .names import transcript
 from .rowcheck import exact_json, header_faults
 from .torn import SPOOL, Damage, LogLine, Piece, Rows
 from .zstdframes import MAGIC, CorruptFrameError, content, frames
 
-__all__ = ["MAX_LINE_BYTES", "Damage", "LogFile", "LogLine", "open_log"]
+__all__ = ["MAX_LINE_BYTES", "Damage", "LogFile", "LogLine", "Place", "open_log"]
 
 MAX_LINE_BYTES = 8 * 1024 * 1024
 CHUNK = 256 * 1024
@@ -32,11 +33,15 @@ _BOM = b"\xef\xbb\xbf"
 
 class LogFile:
     """An open log. ``lines`` can be walked once (closing it closes the file); after it are complete
-
     ``damage``, and ``header``, the header object (None: the file has none).
+
+    ``place``, too: where to go on; None where that cannot be said (something is torn). ``resumed``,
+    known with the first line: these are the lines after the place that was given.
     """
 
-    def __init__(self, source: Path | BinaryIO, max_line_bytes: int) -> None:
+    def __init__(
+        self, source: Path | BinaryIO, max_line_bytes: int, after: Place | None = None
+    ) -> None:
         self.name = str(source) if isinstance(source, Path) else "-"
         self.damage: list[Damage] = []
         self.header: dict[str, Any] | None = None
@@ -47,6 +52,12 @@ class LogFile:
         self._named = isinstance(source, Path) and transcript(source.name) is not None
         self._raw = False
         self._broken = False
+        self.place: Place | None = None
+        self.resumed = False
+        self._after = after
+        #: Whole lines so far; the offsets after the last one, in the file and in the log's text.
+        self._number = self._position = self._text = 0
+        self._whole = True  # nothing was handed on that a later reading would not begin behind
 
     @property
     def end(self) -> int | None:
@@ -67,10 +78,35 @@ class LogFile:
                 yield from self._walk(sys.stdin.buffer)
             else:
                 with source.open("rb") as file:
-                    yield from self._walk(file)
+                    if self._after is not None and self._after.holds(file):
+                        yield from self._rest(file, self._after)
+                    else:
+                        if self._after is not None:
+                            file.seek(0)
+                        yield from self._walk(file)
+                    self.place = self._reached(file)
         except OSError as error:
             message = f"{self.name}: {error.strerror or error}"
             self.damage.append(Damage("unreadable", message, lost=True))
+
+    def _rest(self, file: BinaryIO, after: Place) -> Iterator[LogLine]:
+        self.resumed, self.header, self._rows = True, after.header, after.rows
+        self._rows.go_on(self.damage)
+        self._number, self._position, self._text = after.number, after.position, after.text
+        self._raw = not after.zstd
+        if after.zstd:
+            pieces = self._frames(file)
+        else:
+            file.seek(after.position)
+            pieces = _chunks(file.read(CHUNK), file)
+        yield from self._lines(_split(pieces, self._limit, after.text))
+
+    def _reached(self, file: BinaryIO) -> Place | None:
+        if self._broken or not self._whole or not self._number or self._rows.holds:
+            return None
+        position = self._text if self._raw else self._position
+        told = inode(file), position, self._text, self._number, proof(file, position)
+        return Place(*told, not self._raw, self.header, self._rows)
 
     def _walk(self, file: BinaryIO) -> Iterator[LogLine]:
         head = file.read(len(MAGIC))
@@ -93,17 +129,19 @@ class LogFile:
 
     def _frames(self, file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
         try:
-            for frame in frames(file):
+            for frame in frames(file, self._position):
                 lines, last = 0, b""
                 for piece in content(file, frame):
                     lines += piece.count(b"\n")
                     last = piece[-1:]
                     yield piece, not frame.torn
+                self._position = frame.end
+                self._whole = not frame.torn and last == b"\n"
                 if frame.torn:
                     message = "the last frame is cut off"
                     torn = Damage("frame-torn", message, None, frame.offset, False)
                     self.damage.append(torn)
-                elif frame.index == 0 and (lines != 1 or last != b"\n"):
+                elif frame.offset == 0 and (lines != 1 or last != b"\n"):
                     message = "the first frame is not exactly one header line"
                     self.damage.append(Damage("frame-header", message, None, 0))
         except CorruptFrameError as error:
@@ -113,12 +151,13 @@ class LogFile:
             self.damage.append(lost)
 
     def _lines(self, pieces: Iterable[Piece]) -> Iterator[LogLine]:
-        number = 0
+        number = self._number
         for piece in pieces:
             if not piece.whole:
                 yield from self._unfinished(piece, number + 1)
                 break
             number += 1
+            self._number, self._text = number, piece.end
             if piece.length > self._limit:
                 self._rows.too_large(piece, number, self._limit)
             elif number == 1:
@@ -162,20 +201,25 @@ class LogFile:
                 Damage("frame-unterminated", message, number, piece.offset, True, end, True)
             )
         elif self.header is None and not self._named and _is_row(piece.raw):
+            self._whole = False
             yield from self._rows.take(piece, number)
         else:
             message = f"the last line ({piece.length} bytes) is not complete"
             self.damage.append(Damage("line-torn", message, number, piece.offset, False, end))
 
 
-def open_log(source: Path | BinaryIO, *, max_line_bytes: int = MAX_LINE_BYTES) -> LogFile:
-    """Open a session log: a path, ``-`` for standard input, or a stream of its bytes.
+def open_log(
+    source: Path | BinaryIO, *, max_line_bytes: int = MAX_LINE_BYTES, after: Place | None = None
+) -> LogFile:
+    """Open a session log: a path, ``-`` for standard input, or a stream of its bytes. ``after``:
+    where an earlier reading of this path ended; it is gone on from there if it is the same file
+    still, else the log is read from its start.
 
     Never raises for what the file is: no such file, a directory and an error while reading are
     damage ``unreadable``. A line above ``max_line_bytes`` is damage ``too-large`` with its byte
     range and not held; the lines after it are read.
     """
-    return LogFile(source, max_line_bytes)
+    return LogFile(source, max_line_bytes, after)
 
 
 def _is_row(raw: bytes) -> bool:
@@ -192,10 +236,10 @@ def _chunks(head: bytes, file: BinaryIO) -> Iterator[tuple[bytes, bool]]:
         head = file.read(CHUNK)
 
 
-def _split(chunks: Iterable[tuple[bytes, bool]], limit: int) -> Iterator[Piece]:
-    """Cut at ``\\n`` and nowhere else; offsets count the bytes of the chunks."""
+def _split(chunks: Iterable[tuple[bytes, bool]], limit: int, offset: int = 0) -> Iterator[Piece]:
+    """Cut at ``\\n`` and nowhere else; offsets count the bytes of the chunks, from ``offset``."""
     held: list[bytes] = []
-    offset = pending = 0
+    pending = 0
     sealed = False
     for chunk, sealed in chunks:
         parts = chunk.split(b"\n")

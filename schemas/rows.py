@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Raw, UnsetType
 
-from operators.events import Body, LogOnly
+from operators.events import NULL, Body, Fact, LogOnly
 
 from .markers import SourceSeqs, SurfaceOp
-from .typed import Safe, Seq, Wire
+from .typed import MISSING, Safe, Seq, Wire
 
 #: Canonical type, body, shape bits.
 Reading: TypeAlias = tuple[str, Body, int]
@@ -42,6 +42,16 @@ class LogOnlyRow(Row):
 
     def read(self) -> Reading:
         return str(self.__struct_config__.tag), LogOnly(), 0
+
+
+class FactRow(Row):
+    """The same, whose data some reader of the session looks at."""
+
+    data: Raw = MISSING
+
+    def read(self) -> Reading:
+        data = self.data
+        return str(self.__struct_config__.tag), Fact(data if len(data) else NULL), 0
 
 
 class OpenRow(Wire):

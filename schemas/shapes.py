@@ -11,14 +11,14 @@ from typing import Any, Final, cast
 import msgspec
 from msgspec import Raw
 
-from operators.events import Header
+from operators.events import FACTS, Header
 
 from . import shapes_messages as messages
 from . import shapes_results as results
 from . import shapes_session as session
 from . import shapes_turns as turns
 from .chunks import ChunkRow, PackedRow, ReasoningChunksRow, TextChunksRow, ToolChunksRow
-from .rows import LogOnlyRow, Row
+from .rows import FactRow, LogOnlyRow, Row
 from .typed import Safe, Wire
 from .vocabulary import LOG_ONLY
 
@@ -56,9 +56,10 @@ def _tag(row: type[msgspec.Struct]) -> str:
 
 
 def _log_only(number: int, tag: str) -> type[Row]:
-    """A row type for a known type whose data is not looked at."""
+    """A row type for a known type whose data nothing here looks into."""
+    base = FactRow if tag in FACTS else LogOnlyRow
     made: Any = msgspec.defstruct(
-        f"LogOnly{number}", (), bases=(LogOnlyRow,), tag_field="type", tag=tag, gc=False
+        f"LogOnly{number}", (), bases=(base,), tag_field="type", tag=tag, gc=False
     )
     return cast(type[Row], made)
 
@@ -92,6 +93,7 @@ _INTERPRETED: Final[tuple[type[Row], ...]] = (
     session.CompactStartRow,
     session.CompactionSummaryRow,
     session.CompactSummaryRow,
+    session.PruneRow,
     session.CompactionEndRow,
     session.CompactEndRow,
     session.SpliceRow,

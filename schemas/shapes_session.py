@@ -8,6 +8,8 @@ from typing import ClassVar, Final
 from msgspec import Raw
 
 from operators.events import (
+    NULL,
+    Claim,
     CommandDone,
     CommandRun,
     CompactionEnd,
@@ -17,6 +19,7 @@ from operators.events import (
     ImageOffload,
     ImageTarget,
     InboxSplice,
+    Prune,
     Shape,
     Title,
 )
@@ -101,13 +104,39 @@ def _failure(raw: Raw) -> str:
     return str(raw, "utf-8") if text is None else text
 
 
-class SummaryData(Wire):
+class RangeWire(Wire):
+    start: Seq | None = None
+    end: Seq | None = None
+
+
+class MeterData(Wire):
+    """What a metering event says of the replacement right after it (readers.md §5.1)."""
+
+    shadowedRange: RangeWire | None = None  # noqa: N815
+    shadowedTokenCount: Seq | None = None  # noqa: N815
+
+    def claim(self) -> Claim | None:
+        told, tokens = self.shadowedRange, self.shadowedTokenCount
+        if told is None or told.start is None or told.end is None or tokens is None:
+            return None
+        return Claim(told.start, told.end, tokens)
+
+
+class PruneRow(Row, tag="compaction/prune"):
+    data: MeterData | None = None
+
+    def read(self) -> Reading:
+        return "compaction/prune", Prune(None if self.data is None else self.data.claim()), 0
+
+
+class SummaryData(MeterData):
     compactionId: str | None = None  # noqa: N815
     sourceCommandId: str | None = None  # noqa: N815
     summary: list[BlockWire | None] | None = None
     shadowedSeqs: list[Seq] | None = None  # noqa: N815
-    shadowedTokenCount: Seq | None = None  # noqa: N815
     usage: Raw = MISSING
+    provider: str | None = None
+    model: str | None = None
 
 
 class CompactionSummaryRow(Row, tag="compaction/summary"):
@@ -123,6 +152,9 @@ class CompactionSummaryRow(Row, tag="compaction/summary"):
             None if d.shadowedSeqs is None else len(d.shadowedSeqs),
             d.shadowedTokenCount,
             usage_of(given(d.usage)),
+            d.claim(),
+            d.provider,
+            d.model,
         )
         return "compaction/summary", body, self.bits
 
@@ -173,10 +205,11 @@ class TitleData(Wire):
 
 
 class TitleRow(Row, tag="session/title"):
-    data: TitleData | None = None
+    data: Raw = MISSING
 
     def read(self) -> Reading:
-        return "session/title", Title((self.data or TitleData()).title), 0
+        told = _TITLE(self.data) or TitleData()
+        return "session/title", Title(told.title, self.data if len(self.data) else NULL), 0
 
 
 class TargetWire(Wire):
@@ -200,3 +233,4 @@ class OffloadRow(Row, tag="image/offload"):
 
 
 _TEXT: Final[Callable[[Raw], str | None]] = typed(str)
+_TITLE: Final[Callable[[Raw], TitleData | None]] = typed(TitleData)

@@ -206,18 +206,20 @@ class HeaderWire(Wire):
 
 
 class RequestHeaderData(Wire):
-    header: HeaderWire | None = None
+    header: Raw = MISSING
+
+
+_HEADER: Final[Callable[[Raw], HeaderWire | None]] = typed(HeaderWire)
 
 
 class RequestHeaderRow(Row, tag="request/header"):
     data: RequestHeaderData | None = None
 
     def read(self) -> Reading:
-        header = self.data.header if self.data is not None else None
-        config = header.config if header is not None else None
-        if config is None:
-            return "request/header", RequestHeader(None, None), 0
-        return "request/header", RequestHeader(config.provider, config.model), 0
+        raw = None if self.data is None else given(self.data.header)
+        header = None if raw is None else _HEADER(raw)
+        config = (header.config if header is not None else None) or ConfigWire()
+        return "request/header", RequestHeader(config.provider, config.model, raw), 0
 
 
 class RequestContextData(Wire):

@@ -26,6 +26,7 @@ from operators.tools import Announcement
 
 from .snapshot_head import VERSION, Head, head_of, session_of
 from .snapshot_parts import load_steps, load_surface, pieces_of, save_steps, save_surface
+from .snapshot_readers import index_readers
 from .snapshot_split import join, split
 from .snapshot_tables import MARKS, TABLES
 
@@ -249,6 +250,7 @@ def _index(session: Session) -> None:
         session.retries.by_id = session.retries.by_id.set(chain.retry_id, key)
     session.compactions.index()
     session.commands.index()
+    index_readers(session)
 
 
 def _index_steps(session: Session) -> None:

@@ -8,20 +8,27 @@ from operator import attrgetter
 from typing import Any, TypeAlias
 
 import msgspec
+from immutables import Map
 from msgspec import Raw
 from msgspec.structs import replace
 
 from operators.events import NULL, Header, Usage
+from operators.readers.rooms import STATISTICS
+from operators.readers.statistics import Clock
 from operators.rooms import Parked, Rooms
 from operators.session import Session
-from operators.totals import NO_USAGE, Clock
+from operators.totals import NO_USAGE
 from operators.turns import Turn
 
-VERSION = 2  #: the newest that is read
-_PLAIN = 1  #: without parking: programs that know nothing of it must not fold on what is parked
+from .snapshot_readers import encode_readers, load_readers
+from .typed import MISSING
+
+#: The newest version that is read, and the one that is written. Version 2 came with parking, 3 with
+#: the readers, which a program that does not know them would lose.
+VERSION = 3
 
 
-class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
+class SavedHeader(msgspec.Struct, frozen=True, omit_defaults=True):
     """What the overview shows of the log's header."""
 
     session: str | None = None
@@ -37,8 +44,16 @@ class _Header(msgspec.Struct, frozen=True, omit_defaults=True):
 _Usage: TypeAlias = tuple[int, int, int, int, int, bool]
 
 
+class _Clock(msgspec.Struct, frozen=True, array_like=True):
+    turn: int | None = None
+    step: int | None = None
+    started: int | None = None
+    is_open: bool = False
+
+
 class _Totals(msgspec.Struct, frozen=True, omit_defaults=True):
-    """``operators.totals.Totals``; usage as its fields in order."""
+    """``operators.totals.Totals``; usage as its fields in order. The last four were written before
+    version 3: since then the readers have them."""
 
     generation: int = 0
     cut: int = 0
@@ -47,13 +62,13 @@ class _Totals(msgspec.Struct, frozen=True, omit_defaults=True):
     compaction_usage: _Usage | None = None
     model_ms: int = 0
     tool_ms: int = 0
-    open_step: Clock | None = None
+    open_step: _Clock | None = None
     pending: dict[str, int | None] = {}
 
 
 class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     """What says nothing is left out. Fields are only ever added, with a default; anything else is a
-    new version. A snapshot is written as the oldest version that says all of it."""
+    new version."""
 
     version: int
     session: str | None
@@ -63,7 +78,7 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     gaps: list[tuple[int, int]] = []
     digest_seqs: list[tuple[int, int]] = []
     digests: bytes = b""
-    header: _Header | None = None
+    header: SavedHeader | None = None
     as_of_seq: int | None = None
     last_time: int | None = None
     shapes: int = 0
@@ -90,6 +105,7 @@ class Head(msgspec.Struct, frozen=True, omit_defaults=True):
     inline: Mapping[str, Raw] = {}
     parked: Parked | None = None
     cleared: int = -1
+    readers: Raw = MISSING
 
 
 _encode = msgspec.json.Encoder().encode
@@ -111,9 +127,8 @@ def head_of(
     order, turns, inbox = session.order, session.turns, Rooms.inbox.peek(session)
     before = session.segments.encoded
     encoded = _encoded(session, before if isinstance(before, _Encoded) else _NOTHING)
-    plain = session.parked is None and session.cleared < 0
     fields: tuple[Any, ...] = (  # in their order: by name they cost twice as much
-        _PLAIN if plain else VERSION,
+        VERSION,
         session.session,
         *(order.next_seq, session.epoch, order.start, order.gaps),
         *(encoded.runs, encoded.digests, encoded.header),
@@ -127,7 +142,7 @@ def head_of(
         _save_totals(session),
         *besides,
         inline,
-        *(session.parked, session.cleared),
+        *(session.parked, session.cleared, encode_readers(Rooms.readers.peek(session))),
     )
     return _encode(Head(*fields)), encoded
 
@@ -137,21 +152,21 @@ class _Encoded(msgspec.Struct, frozen=True):
     of the lines up to ``last``, an entry of `Order.recent`."""
 
     line: Header | None = None
-    header: _Header | None = None
+    header: SavedHeader | None = None
     last: tuple[int, int] | None = None
     runs: list[tuple[int, int]] = []
     digests: bytes = b""
 
 
 _NOTHING = _Encoded()
-_header_fields = attrgetter(*_Header.__struct_fields__)
+_header_fields = attrgetter(*SavedHeader.__struct_fields__)
 
 
 def _encoded(session: Session, before: _Encoded) -> _Encoded:
     """The parts as they are now, made of those ``before``."""
     line, header = session.header, before.header
     if line is not before.line:
-        header = None if line is None else _Header(*_header_fields(line))
+        header = None if line is None else SavedHeader(*_header_fields(line))
     recent = session.order.recent
     if not recent:
         return _Encoded(line, header)
@@ -182,10 +197,6 @@ def _save_totals(session: Session) -> _Totals:
         totals.counts,
         _save_usage(totals.usage),
         _save_usage(totals.compaction_usage),
-        totals.model_ms,
-        totals.tool_ms,
-        totals.open_step if totals.open_step.is_open else None,
-        dict(totals.pending),
     )
 
 
@@ -233,7 +244,7 @@ def session_of(head: Head) -> Session:
     turns.records = {turn.number: turn for turn in head.turns}
     inbox.next_turn, inbox.next_step = head.next_turn_inbox, head.next_step_inbox
     inbox.claims = inbox.claims.update(dict.fromkeys(head.claims))
-    _load_totals(session, head.totals)
+    _load_totals(session, head)
     return session
 
 
@@ -244,11 +255,20 @@ def _load_digests(head: Head) -> Iterator[tuple[int, int]]:
     return zip(seqs, digests, strict=True)
 
 
-def _load_totals(session: Session, saved: _Totals) -> None:
-    totals = session.totals
+def _load_totals(session: Session, head: Head) -> None:
+    totals, saved = session.totals, head.totals
     totals.generation, totals.cut, totals.counts = saved.generation, saved.cut, saved.counts
     totals.usage = _load_usage(saved.usage)
     totals.compaction_usage = _load_usage(saved.compaction_usage)
-    totals.model_ms, totals.tool_ms = saved.model_ms, saved.tool_ms
-    totals.open_step = saved.open_step or Clock()
-    totals.pending = totals.pending.update(saved.pending)
+    if not len(head.readers):
+        _load_times(session, saved)
+    load_readers(session, head.readers)
+
+
+def _load_times(session: Session, saved: _Totals) -> None:
+    """Times as programs without readers kept them."""
+    statistics, clock = session.readers.enter(STATISTICS), saved.open_step
+    statistics.times.llm_ms, statistics.times.tool_ms = saved.model_ms, saved.tool_ms
+    if clock is not None and clock.is_open:
+        statistics.clock = Clock(True, clock.turn, clock.step, clock.started)
+    statistics.pending = Map(saved.pending)

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import msgspec
 
+from operators.nodes import Node
 from operators.steps import Block, Step
-from operators.surface import Node, Surface
+from operators.surface import Surface
 from operators.table import SHIFT
 
 from .opaque import reader_of, text_of
@@ -21,12 +22,12 @@ _TYPES = {
     "s": "system/message",
     "d": "developer/message",
 }
-_LETTERS = {name: letter for letter, name in _TYPES.items()}
+_LETTERS = {name: letter.upper() for letter, name in _TYPES.items()}
 
 
 def save_surface(nodes: tuple[Node, ...]) -> list[tuple[Any, ...]]:
-    """One segment of nodes: ``(seq, type letter[, identity[, order key[, guessed]]])``; trailing
-    parts that say nothing are left out."""
+    """One segment of nodes: ``(seq, type letter, tokens[, identity[, order key[, guessed]]])``;
+    trailing parts that say nothing are left out."""
     return [_save_node(node) for node in nodes]
 
 
@@ -34,21 +35,26 @@ def _save_node(node: Node) -> tuple[Any, ...]:
     letter = _LETTERS[node.type]
     if node.key != node.seq:
         key = node.key if isinstance(node.key, int) else str(node.key)
-        place = (node.seq, letter, node.identity, key)
+        place = (node.seq, letter, node.tokens, node.identity, key)
         return (*place, 1) if node.guessed else place
-    return (node.seq, letter, node.identity) if node.identity else (node.seq, letter)
+    if node.identity:
+        return (node.seq, letter, node.tokens, node.identity)
+    return (node.seq, letter, node.tokens)
 
 
 def load_surface(surface: Surface, number: int, value: bytes) -> None:
+    """A small letter begins a node without tokens, as it was written before version 3."""
     nodes = []
     for seq, letter, *rest in msgspec.json.decode(value):
+        tokens = 0 if letter.islower() else rest.pop(0)
         key = rest[1] if len(rest) > 1 else seq
         node = Node(
             Fraction(key) if isinstance(key, str) else key,
             seq,
-            _TYPES[letter],
+            _TYPES[letter.lower()],
             rest[0] if rest else 0,
             len(rest) > 2,
+            tokens,
         )
         nodes.append(node)
         if node.key != seq:

@@ -9,6 +9,8 @@ from typing import Any
 from operators.commands import Command
 from operators.compaction import Compaction
 from operators.nested import Sub, Waiting
+from operators.readers.injected import Context
+from operators.readers.rooms import Readers
 from operators.retries import Chain
 from operators.rooms import Rooms, Shared
 from operators.session import Session
@@ -20,7 +22,8 @@ from .opaque import reader_of, writer_of
 
 
 class Kind:
-    """Records of one kind: the room they are in, where in it, how they are written and read."""
+    """Records of one kind: the room they are in, where in it a table is that may be changed, how
+    they are written and read."""
 
     def __init__(self, room: Shared[Any], path: str, record: type) -> None:
         self._room, self._table = room, attrgetter(path)
@@ -42,6 +45,7 @@ TABLES = {
     "c": Kind(Rooms.compactions, "table", Compaction),
     "m": Kind(Rooms.compactions, "summaries.table", Summary),
     "k": Kind(Rooms.commands, "table", Command),
+    "i": Kind(Rooms.readers, "own_small.own_contexts", Context),
 }
 
 #: The marks of a room's tables, with the letters of these: few rooms changed, most are only asked.
@@ -54,4 +58,5 @@ MARKS: tuple[tuple[Shared[Any], Callable[[Any], tuple[set[int], ...]], str], ...
     (Rooms.retries, lambda room: (room.table.dirty,), "r"),
     (Rooms.compactions, attrgetter("table.dirty", "summaries.table.dirty"), "cm"),
     (Rooms.commands, lambda room: (room.table.dirty,), "k"),
+    (Rooms.readers, Readers.context_marks, "i"),
 )

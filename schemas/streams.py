@@ -125,7 +125,7 @@ def stream_of(raw: Raw, own: Raw | None = None, sample: Usage | None = None) -> 
             first = _first_token(record)  # type: ignore[arg-type]
     time = None if first is None else first[0]
     usage = sample if usage_raw is not None and usage_raw == own else usage_of(usage_raw)
-    return Stream(time) if usage is None else Stream(time, usage_raw, usage)
+    return Stream(time, None if usage is None else usage_raw, usage, raw)
 
 
 EMPTY: Final = Stream()

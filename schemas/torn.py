@@ -88,6 +88,15 @@ class Rows:
         self._judging = False
         self._held: _Held | None = None
 
+    @property
+    def holds(self) -> bool:
+        """Whether lines wait for what follows them."""
+        return self._held is not None
+
+    def go_on(self, damage: list[Damage]) -> None:
+        """The file has grown: what is wrong with its further lines is reported there."""
+        self._damage = damage
+
     def header(self, piece: Piece, header: dict[str, Any]) -> LogLine:
         """Line 1 is a header: what follows is a harness's log."""
         self._check = RowCheck(header, self._refused)

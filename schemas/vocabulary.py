@@ -16,7 +16,6 @@ LOG_ONLY: Final = frozenset(
         "approval/decided",
         "approval/policy",
         "automation/start",
-        "compaction/prune",
         "deliverables/presented",
         "feedback/message-delete",
         "feedback/message-put",

@@ -47,13 +47,14 @@ class Frame(Struct, frozen=True):
     torn: bool
 
 
-def frames(file: BinaryIO) -> Iterator[Frame]:
-    """The frames of a seekable file, from its start to the size it has now.
+def frames(file: BinaryIO, offset: int = 0) -> Iterator[Frame]:
+    """The frames of a seekable file, from its start (or where a later one begins) to the size it
+    has now.
 
     One to three bytes at the end are a torn frame. Raises :class:`CorruptFrameError`.
     """
     size = file.seek(0, 2)
-    offset = index = 0
+    index = 0
     while offset < size:
         frame = _walk(file, offset, size, index)
         yield frame

@@ -11,7 +11,7 @@ from msgspec import Struct
 from msgspec.structs import asdict
 
 from operators.events import Event, UserMessage
-from operators.surface import Node
+from operators.nodes import Node
 
 from .documents import CURRENT, LOG_ONLY, SHADOWED, documents
 from .injected import Change, liveness, runtime_text

@@ -7,15 +7,12 @@ part, the log's metering is wrong.
 
 from __future__ import annotations
 
-from copy import copy
-
 from msgspec import Struct
+from msgspec.structs import replace
 
 from operators.changes import SurfaceChange
-from operators.events import Event, RequestContext, Usage
+from operators.events import Claim, CompactionSummary, Event, Prune, RequestContext, Usage
 from operators.totals import bounded
-
-from .bodies import Claim, Prune, Summary
 
 
 class AstrayClaim(Exception):  # noqa: N818 - a fact about the log, caught next door
@@ -33,14 +30,14 @@ class Context(Struct, array_like=True, gc=False):
     total_then: int = 0  #: the metered total when the pressure was sampled
 
     def fork(self) -> Context:
-        return copy(self)
+        return replace(self)
 
     # --- one method per kind of event ---------------------------------------------------------
 
     def request_context(self, body: RequestContext) -> None:
         self.window = body.context_window
 
-    def meter(self, event: Event, body: Summary | Prune) -> None:
+    def meter(self, event: Event, body: CompactionSummary | Prune) -> None:
         self.claim, self.claimed_at = body.claim, event.seq
 
     def sample(self, usage: Usage) -> None:

@@ -10,13 +10,14 @@ from msgspec import Struct
 from operators.events import (
     AssistantMessage,
     Event,
+    Fact,
     ToolCall,
     ToolResult,
     TurnEnd,
     UserMessage,
 )
 
-from .facts import Fact, record
+from .facts import record
 from .text import blocks, plain, texts, trimmed
 
 CURRENT, SHADOWED, LOG_ONLY = "C", "S", "-"

@@ -1,9 +1,5 @@
-"""What readers look at beyond the fold's own alphabet: data of events that change neither rows nor
-surface, opaque as logged.
-
-``Fact`` is the body of a known log-only event of one of ``FACTS``; ``Titled`` that of a title with
-its whole data. Readers decide by ``type(event.body)``, then for a fact by ``event.type``.
-"""
+"""The data of a :class:`~operators.events.Fact` as plain values, and what is kept of it. Readers
+decide by ``type(event.body)``, then for a fact by ``event.type``."""
 
 from __future__ import annotations
 
@@ -11,33 +7,10 @@ from typing import Any
 
 from msgspec import Raw
 
-from operators.events import NULL, LogOnly, Title
+from operators.events import NULL
 from operators.text import to_json, well_formed
 
 from .text import plain
-
-#: The log-only types whose data some reader needs.
-FACTS = frozenset(
-    {
-        "approval/policy",
-        "goal/change",
-        "permission/preset",
-        "plan/mode",
-        "sandbox/mode",
-        "subagent/descriptor",
-        "todo/write",
-    }
-)
-
-
-class Fact(LogOnly, frozen=True, gc=False):
-    """``data`` as logged; ``null`` when the event has none."""
-
-    data: Raw = NULL
-
-
-class Titled(Title, frozen=True, gc=False):
-    data: Raw = NULL
 
 
 def record(data: Raw) -> dict[str, Any]:

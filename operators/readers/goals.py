@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from operators.events import Event
+from operators.events import Event, Fact
 
-from .facts import Fact, record, whole
+from .facts import record, whole
 from .held import Handlers, Held, Shadowed
 from .text import trimmed
 
@@ -45,9 +45,7 @@ class Goals(Held[GoalState]):
     __slots__ = ()
     EMPTY = GoalState()
 
-    def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
-        if event.type != "goal/change":
-            return None
+    def on_fact(self, _: Event, body: Fact, __: Shadowed) -> str | None:
         change = record(body.data)
         if is_clear(change):
             self.state = GoalState()
@@ -81,7 +79,7 @@ class Goals(Held[GoalState]):
         }
 
 
-GOALS: Handlers = {Fact: Goals.on_fact}
+GOALS: Handlers = {"goal/change": Goals.on_fact}
 
 
 def is_clear(change: dict[str, Any]) -> bool:

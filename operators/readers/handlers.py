@@ -1,21 +1,31 @@
-"""Which kind of event each figure is read from: one function per kind, in one table at the end."""
+"""Which kind of event each figure is read from: one function per kind, in one table at the end.
+
+    read(session, event, out)            # the session's own readers, after its other rooms
+    take(readers, event, session, out)   # any others, a file's that count the whole log
+
+A handler answers with a quality fact or None. What no reader needs costs one look into ``READ``.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
-from operators.changes import SurfaceChange
 from operators.events import (
     SURFACE_BODIES,
-    Append,
     AssistantAttempt,
     AssistantChunk,
     AssistantMessage,
+    CompactionSummary,
     DeveloperMessage,
     Event,
+    Fact,
     ImageOffload,
+    Prune,
+    Replace,
     RequestContext,
+    RequestHeader,
     RetryStarted,
     StepEnd,
     StepStart,
@@ -24,41 +34,99 @@ from operators.events import (
     ToolResult,
     TurnEnd,
     TurnStart,
+    Usage,
     UsageChunk,
     UserMessage,
 )
+from operators.nodes import Node
 from operators.out import Out
 from operators.rooms import Rooms
 from operators.surface import Surface
 
-from . import losses
-from .bodies import Header, Prune, Summary
+from . import losses, projections
 from .context import AstrayClaim
+from .held import Note, Shadowed
 from .javascript import UnreadableError
 from .losses import Break
-from .prices import Prices, price
+from .pairing import TORN
+from .prices import price
 from .request import read_header
+from .rooms import (
+    BILLING,
+    CONTEXT,
+    HEADER,
+    LOSSES,
+    SMALL,
+    STATISTICS,
+    SYSTEMS,
+    TOKENS,
+    Readers,
+)
 from .usage import Route, sample_of
 
-if TYPE_CHECKING:
-    from .rooms import Readers
+BREAKDOWN, MEASURE = "reader:contextBreakdown", "reader:measure"
+OF_WHOLE_LOGS = frozenset((BREAKDOWN, TORN))
 
 
-def _sample(readers: Readers, event: Event, body: Any, rooms: Rooms, sample: Any) -> None:
+def read(rooms: Rooms, event: Event, out: Out) -> None:
+    """Show the session's readers an event of ``READ`` that its other rooms have just taken."""
+    readers, body = rooms.readers, event.body
+    if (
+        body.__class__ is not AssistantChunk  # most events are, and few of them matter
+        or body.chunk.__class__ is UsageChunk
+        or readers.statistics.clock.awaiting
+    ):
+        note = rooms.note if not rooms.order.is_window else partial(_note_in_window, rooms)
+        take(readers, event, rooms, out, note)
+
+
+def _note_in_window(rooms: Rooms, fact: str) -> None:
+    """Where something of the log was not seen, halves and prices are missing rightly (§7)."""
+    if fact not in OF_WHOLE_LOGS:
+        rooms.note(fact)
+
+
+def take(readers: Readers, event: Event, rooms: Rooms, out: Out, note: Note) -> None:
+    """Show readers an event that the session took; ``note`` hears of quality facts. Never
+    raises."""
+    body = event.body
+    kind = body.__class__
+    handler, small = _NEEDED.get(kind, _NOTHING)
+    if handler is not None:
+        fact = handler(readers, event, body, rooms, out)
+        if fact is not None:
+            note(fact)
+    gone: Shadowed = ()
+    if kind is Fact or event.marker.__class__ is Replace:
+        gone = out.shadowed if event.marker.__class__ is Replace else ()
+        small = projections.needed(event, gone)
+    if small:
+        readers.enter(SMALL).read(small, event, gone, note)
+
+
+# --- usage ----------------------------------------------------------------------------------------
+
+
+def _sample(readers: Readers, event: Event, body: Any, rooms: Rooms, sample: Usage) -> None:
     """A usage sample of a message, an attempt or a chunk."""
     embedded = isinstance(body, AssistantAttempt) or (
         isinstance(body, AssistantMessage) and body.stream is not None
     )
-    readers.tokens.take(body.turn, body.step, sample, embedded)
-    readers.billing.take(rooms, event.time, body, sample)
-    readers.context.sample(sample)
+    turn, step = body.turn, body.step
+    readers.enter(TOKENS).take(turn, step, sample, embedded)
+    total = rooms.totals.usage
+    if total is not readers.billing.usage:
+        told = (turn, step, event.time, sample)
+        readers.enter(BILLING).take(told, total, rooms.provider, rooms.model)
+    readers.enter(CONTEXT).sample(sample)
 
 
 def on_chunk(readers: Readers, event: Event, body: AssistantChunk, rooms: Rooms, _: Out) -> None:
     if readers.statistics.clock.awaiting:
-        readers.statistics.chunk(event, body)
-    if body.chunk.__class__ is UsageChunk:
-        _sample(readers, event, body, rooms, body.chunk.usage)
+        readers.enter(STATISTICS).chunk(event, body)
+    chunk = body.chunk
+    if isinstance(chunk, UsageChunk):
+        _sample(readers, event, body, rooms, chunk.usage)
     if readers.measure is not None:
         readers.measure.chunk(event, body)
 
@@ -66,162 +134,193 @@ def on_chunk(readers: Readers, event: Event, body: AssistantChunk, rooms: Rooms,
 def on_attempt(
     readers: Readers, event: Event, body: AssistantAttempt, rooms: Rooms, _: Out
 ) -> None:
-    readers.statistics.attempt(body)
+    readers.enter(STATISTICS).attempt(body)
     sample = sample_of(body)
     if sample is not None:
         _sample(readers, event, body, rooms, sample)
+
+
+def on_retry_started(readers: Readers, _: Event, body: RetryStarted, __: Rooms, ___: Out) -> None:
+    readers.enter(TOKENS).retry_started(body)
+
+
+# --- the surface ----------------------------------------------------------------------------------
 
 
 def on_message(
     readers: Readers, event: Event, body: AssistantMessage, rooms: Rooms, out: Out
-) -> None:
-    readers.statistics.message(event, body)
+) -> str | None:
+    readers.enter(STATISTICS).message(event, body)
     sample = sample_of(body)
     if sample is not None:
         _sample(readers, event, body, rooms, sample)
-    on_surface(readers, event, body, rooms, out)
+    return on_surface(readers, event, body, rooms, out)
 
 
-def on_result(readers: Readers, event: Event, body: ToolResult, rooms: Rooms, out: Out) -> None:
-    readers.statistics.tool_result(event, body)
-    on_surface(readers, event, body, rooms, out)
+def on_result(
+    readers: Readers, event: Event, body: ToolResult, rooms: Rooms, out: Out
+) -> str | None:
+    readers.enter(STATISTICS).tool_result(event, body)
+    return on_surface(readers, event, body, rooms, out)
 
 
-def on_surface(readers: Readers, event: Event, body: Any, rooms: Rooms, out: Out) -> None:
+def on_surface(readers: Readers, event: Event, body: Any, rooms: Rooms, out: Out) -> str | None:
     """A node joined the surface, or took the place of others."""
-    try:
-        tokens = price(event)
-    except UnreadableError:
-        rooms.note("reader:estimate")
-        tokens = 0
-    prices, is_system = readers.prices, body.__class__ is SystemMessage
+    node = out.landed
+    assert node is not None
+    if event.marker.__class__ is Replace:
+        return _replace(readers, event, rooms, out) or _unread(event, node)
+    tokens, is_system = node.tokens, body.__class__ is SystemMessage
     if is_system:
-        readers.has_systems = True
+        readers.enter(SYSTEMS).append(node)
     if readers.measure is not None and body.__class__ is AssistantMessage:
-        readers.measure.message(event, body, tokens, prices.total)
-    if isinstance(event.marker, Append):
-        prices.append(event.seq, tokens, is_system)
-        readers.context.append(tokens)
-        if readers.v4 is not None:
-            readers.v4.append(event.seq, tokens, is_system)
-        return
-    _replace(readers, event, rooms, out.surface[-1], (tokens, is_system))
-
-
-def _replace(
-    readers: Readers, event: Event, rooms: Rooms, change: SurfaceChange, node: tuple[int, bool]
-) -> None:
-    prices, before = readers.prices, readers.prices.total
-    surface = Rooms.surface.peek(rooms)
-    prices.replace(change, *node, surface)
-    kept = _before(prices, surface, change.seq)
-    _lose(
-        readers,
-        Break(
-            change.seq,
-            readers.losses.cause(event, change),
-            change.position or 0,
-            kept,
-            before - kept,
-        ),
-    )
-    try:
-        claimed = readers.context.claimed(change)
-    except AstrayClaim:
-        rooms.note("reader:context")
-        return
-    readers.context.replace(node[0], claimed)
+        readers.measure.message(event, body, tokens, _surface(rooms).tokens - tokens)
+    if tokens:
+        readers.enter(CONTEXT).append(tokens)
     if readers.v4 is not None:
-        readers.v4.replace(change, node[0], claimed, node[1])
+        readers.v4.append(event.seq, tokens, is_system)
+    return None if tokens else _unread(event, node)
 
 
-def _before(prices: Prices, surface: Surface, seq: int) -> int:
-    node = surface.find(seq)
-    return 0 if node is None else prices.before(node.key, surface)
+def _surface(rooms: Rooms) -> Surface:
+    return Rooms.surface.peek(rooms)
+
+
+def _unread(event: Event, node: Node) -> str | None:
+    """Whether a node costs nothing because its content is beyond reading."""
+    if not node.tokens:
+        try:
+            price(event)
+        except UnreadableError:
+            return MEASURE
+    return None
+
+
+def _replace(readers: Readers, event: Event, rooms: Rooms, out: Out) -> str | None:
+    node, gone, change = out.landed, out.shadowed, out.surface[-1]
+    assert node is not None
+    surface, context = _surface(rooms), readers.enter(CONTEXT)
+    tokens, is_system = node.tokens, event.body.__class__ is SystemMessage
+    before = surface.tokens - tokens + sum(left.tokens for left in gone)
+    if readers.measure is not None and isinstance(event.body, AssistantMessage):
+        readers.measure.message(event, event.body, tokens, before)
+    if is_system or readers.systems.prices:
+        readers.enter(SYSTEMS).replace(gone, node if is_system else None, surface)
+    kept = surface.tokens_before(node.key)
+    cause = readers.losses.cause(event, change)
+    _lose(readers, Break(event.seq, cause, change.position, kept, before - kept))
+    parted = context.total - before
+    try:
+        claimed = context.claimed(change)
+    except AstrayClaim:
+        return BREAKDOWN
+    context.replace(tokens, claimed)
+    if readers.v4 is not None:
+        readers.v4.replace(change, tokens, claimed, is_system)
+    return None if context.total - surface.tokens == parted else BREAKDOWN
 
 
 def _lose(readers: Readers, found: Break) -> None:
-    readers.losses.take(found)
+    readers.enter(LOSSES).take(found)
     if readers.breaks is not None:
         readers.breaks.append(found)
 
 
 def on_offload(readers: Readers, event: Event, _: ImageOffload, rooms: Rooms, out: Out) -> None:
     """Messages that lose their images are other messages from there on."""
-    surface = Rooms.surface.peek(rooms)
+    surface = _surface(rooms)
     change = out.surface[-1] if out.surface else None
     if change is None or change.seq != event.seq:
         return
     nodes = [node for target in change.targets if (node := surface.find(target.seq)) is not None]
     if nodes:
         first = min(nodes, key=lambda node: node.key)
-        kept = readers.prices.before(first.key, surface)
-        lost = readers.prices.total - kept
+        kept = surface.tokens_before(first.key)
+        lost = surface.tokens - kept
         _lose(readers, Break(event.seq, losses.IMAGES, surface.position(first.key), kept, lost))
 
 
-def on_header(readers: Readers, event: Event, body: Header, rooms: Rooms, _: Out) -> None:
+# --- requests, metering ---------------------------------------------------------------------------
+
+
+def on_header(
+    readers: Readers, event: Event, body: RequestHeader, rooms: Rooms, _: Out
+) -> str | None:
     """Another system text, tool list or model: nothing of the old prompt is of use."""
+    if body.raw is None:
+        return None
+    raw = hash(bytes(body.raw))  # most steps send the header of the step before
+    if raw == readers.read_header:
+        return None
     before = readers.header
     try:
         header = read_header(body.raw)
     except UnreadableError:
-        rooms.note("reader:context")
-        return
-    readers.header = header
+        return BREAKDOWN
+    readers.put(HEADER, header)
+    readers.read_header = raw
     if readers.measure is not None:
         readers.measure.header = header
     if before is not None and before.prompt != header.prompt:
-        lost = before.tokens + readers.prices.total
+        lost = before.tokens + _surface(rooms).tokens
         _lose(readers, Break(event.seq, losses.HEADER, 0, 0, lost))
-
-
-def on_meter(readers: Readers, event: Event, body: Summary | Prune, rooms: Rooms, _: Out) -> None:
-    readers.context.meter(event, body)
-    readers.losses.meter(event, body)
-    if isinstance(body, Summary) and body.usage is not None:
-        named = body.asked_provider is not None or body.asked_model is not None
-        asked = Route(body.asked_provider, body.asked_model) if named else None
-        readers.billing.take_compaction(rooms, event.time, asked)
-
-
-def on_turn_start(readers: Readers, _: Event, __: TurnStart, ___: Rooms, ____: Out) -> None:
-    readers.statistics.turn_start()
-    if readers.measure is not None:
-        readers.measure.turn_start()
-
-
-def on_turn_end(readers: Readers, _: Event, __: TurnEnd, ___: Rooms, ____: Out) -> None:
-    readers.statistics.turn_end()
-
-
-def on_step_start(readers: Readers, event: Event, body: StepStart, _: Rooms, __: Out) -> None:
-    readers.statistics.step_start(event, body)
-    if readers.measure is not None:
-        readers.measure.step_start(body, readers.prices.total)
-
-
-def on_step_end(readers: Readers, _: Event, body: StepEnd, __: Rooms, ___: Out) -> None:
-    readers.statistics.step_end(body)
-    if readers.measure is not None:
-        readers.measure.step_end()
-
-
-def on_call(readers: Readers, event: Event, body: ToolCall, _: Rooms, __: Out) -> None:
-    readers.statistics.tool_call(event, body)
-
-
-def on_retry_started(readers: Readers, _: Event, body: RetryStarted, __: Rooms, ___: Out) -> None:
-    readers.tokens.retry_started(body)
+    return None
 
 
 def on_request_context(
     readers: Readers, _: Event, body: RequestContext, __: Rooms, ___: Out
 ) -> None:
-    readers.context.request_context(body)
+    readers.enter(CONTEXT).request_context(body)
 
 
-Handler = Callable[["Readers", Event, Any, Rooms, Out], None]
+def on_summary(
+    readers: Readers, event: Event, body: CompactionSummary, rooms: Rooms, out: Out
+) -> None:
+    on_prune(readers, event, body, rooms, out)
+    if body.usage is not None:
+        asked = Route(body.provider, body.model)
+        if body.provider is None and body.model is None:
+            asked = Route(rooms.provider, rooms.model)
+        readers.enter(BILLING).take_compaction(rooms.totals.compaction_usage, event.time, asked)
+
+
+def on_prune(
+    readers: Readers, event: Event, body: Prune | CompactionSummary, _: Rooms, __: Out
+) -> None:
+    readers.enter(CONTEXT).meter(event, body)
+    readers.enter(LOSSES).meter(event, body)
+
+
+# --- turns, steps, calls --------------------------------------------------------------------------
+
+
+def on_turn_start(readers: Readers, _: Event, __: TurnStart, ___: Rooms, ____: Out) -> None:
+    if readers.measure is not None:
+        readers.measure.turn_start()
+
+
+def on_turn_end(readers: Readers, _: Event, __: TurnEnd, ___: Rooms, ____: Out) -> None:
+    if readers.statistics.pending:
+        readers.enter(STATISTICS).turn_end()
+
+
+def on_step_start(readers: Readers, event: Event, body: StepStart, rooms: Rooms, _: Out) -> None:
+    readers.enter(STATISTICS).step_start(event, body)
+    if readers.measure is not None:
+        readers.measure.step_start(body, _surface(rooms).tokens)
+
+
+def on_step_end(readers: Readers, _: Event, body: StepEnd, __: Rooms, ___: Out) -> None:
+    readers.enter(STATISTICS).step_end(body)
+    if readers.measure is not None:
+        readers.measure.step_end()
+
+
+def on_call(readers: Readers, event: Event, body: ToolCall, _: Rooms, __: Out) -> None:
+    readers.enter(STATISTICS).tool_call(event, body)
+
+
+Handler = Callable[[Readers, Event, Any, Rooms, Out], str | None]
 HANDLERS: dict[type, Handler] = {
     AssistantChunk: on_chunk,
     AssistantAttempt: on_attempt,
@@ -236,10 +335,20 @@ HANDLERS: dict[type, Handler] = {
     StepStart: on_step_start,
     StepEnd: on_step_end,
     RetryStarted: on_retry_started,
-    Header: on_header,
+    RequestHeader: on_header,
     RequestContext: on_request_context,
-    Summary: on_meter,
-    Prune: on_meter,
+    CompactionSummary: on_summary,
+    Prune: on_prune,
     ImageOffload: on_offload,
 }
 assert HANDLERS.keys() >= set(SURFACE_BODIES)
+
+_NOTHING: tuple[Handler | None, projections.Needed] = (None, ())
+_NEEDED: dict[type, tuple[Handler | None, projections.Needed]] = {
+    kind: (HANDLERS.get(kind), projections.HANDLERS.get(kind, ()))
+    for kind in (*HANDLERS, *projections.HANDLERS, Fact)
+    if isinstance(kind, type)
+}
+
+#: The kinds of events that some reader needs.
+READ = frozenset(_NEEDED)

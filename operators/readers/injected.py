@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from immutables import Map
 from msgspec import Struct
 
 from operators.events import SURFACE_BODIES as _SURFACE
@@ -143,17 +142,17 @@ class Injected:
         return self.counts if self.living or self.counts != Counts() else None
 
     @classmethod
-    def restored(cls, saved: Counts, living: Iterable[Context]) -> Injected:
-        """``living``: the records of all saved segments."""
+    def restored(cls, saved: Counts) -> Injected:
+        """Without the living ones, which are segments of their own; then ``index``."""
         room = cls()
         room.counts = saved
-        room.living = Table(Map({context.key: context for context in living}))
-        room.instructions = visible(room.contexts())
         return room
 
-    def on_user(self, event: Event, body: UserMessage, gone: Shadowed) -> str | None:
-        if gone:
-            self.on_shadowed(event, body, gone)
+    def index(self) -> None:
+        """What follows from the living ones."""
+        self.instructions = visible(self.contexts())
+
+    def on_user(self, event: Event, body: UserMessage, _: Shadowed) -> str | None:
         context = context_of(event, body) if body.source.kind != "user" else None
         if context is not None:
             self.living.put(context.key, context)
@@ -194,9 +193,8 @@ class Injected:
         )
 
 
-INJECTED: Handlers = {
-    body: Injected.on_user if body is UserMessage else Injected.on_shadowed for body in _SURFACE
-}
+INJECTED: Handlers = {UserMessage: Injected.on_user}
+REPLACING: Handlers = dict.fromkeys(_SURFACE, Injected.on_shadowed)
 
 
 # --- every context there ever was, where the events are ----------------------------------

@@ -13,15 +13,15 @@ from msgspec import Struct
 from operators.changes import SurfaceChange
 from operators.events import (
     AssistantMessage,
+    CompactionSummary,
     DeveloperMessage,
     Event,
+    Prune,
     SystemMessage,
     ToolResult,
     UserMessage,
 )
 from operators.totals import bounded
-
-from .bodies import Prune, Summary
 
 COMPACTION = "compaction"
 PRUNE = "prune"
@@ -78,7 +78,7 @@ class Losses:
         made.sums, made.last, made.pruned = Map(saved.sums), saved.last, saved.pruned
         return made
 
-    def meter(self, event: Event, body: Summary | Prune) -> None:
+    def meter(self, event: Event, body: CompactionSummary | Prune) -> None:
         self.pruned = event.seq if isinstance(body, Prune) else None
 
     def take(self, found: Break) -> None:

@@ -14,7 +14,6 @@ from typing import TypeAlias
 from msgspec import Raw, Struct
 
 from operators.events import (
-    EMPTY_LIST,
     AssistantChunk,
     AssistantMessage,
     BlockEnd,
@@ -30,7 +29,6 @@ from operators.events import (
     ToolDelta,
 )
 
-from .bodies import Finish, WholeStream
 from .estimate import MESSAGE, block_price, call_price, text_price
 from .javascript import units
 from .request import HeaderFacts
@@ -84,7 +82,7 @@ class Assembly:
 
     def take(self, chunk: Chunk) -> None:
         if isinstance(chunk, OtherChunk):
-            self.cut_short = self.cut_short or (isinstance(chunk, Finish) and chunk.cut_short)
+            self.cut_short = self.cut_short or chunk.cut_short
             return
         if not isinstance(chunk, BlockStart | TextDelta | ToolDelta | BlockEnd):
             return
@@ -177,8 +175,7 @@ class Measure:
         """The price of the answer as it was streamed; None when it cites what is no chunk."""
         gathered = Assembly()
         if body.stream is not None:
-            raw = body.stream.raw if isinstance(body.stream, WholeStream) else EMPTY_LIST
-            for record in self.read_stream(raw):
+            for record in self.read_stream(body.stream.raw):
                 for chunk in members(record.chunk):
                     gathered.take(chunk)
             return gathered.price()

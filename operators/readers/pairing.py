@@ -19,9 +19,11 @@ from operators.events import (
     ToolResult,
     UserMessage,
 )
-from operators.surface import Node
+from operators.nodes import Node
 
 from .held import Handlers, Held, Shadowed
+
+TORN = "reader:toolPairing"  #: quality fact: a replacement tore a pair, or a result came too much
 
 
 def weight(node: Node) -> int:
@@ -87,7 +89,7 @@ class Pairing(Held[Pairs]):
         return self._land(event, -1, gone)
 
     def on_other(self, event: Event, _: object, gone: Shadowed) -> str | None:
-        return self._land(event, 0, gone) if gone else None
+        return self._land(event, 0, gone)
 
     def _land(self, event: Event, comes: int, gone: Shadowed) -> str | None:
         """A node that counts ``comes`` stands where ``gone`` stood."""
@@ -104,7 +106,7 @@ class Pairing(Held[Pairs]):
         if waiting < 0 and not gone and corrupt is None:
             corrupt = event.seq
         self.state = Pairs(waiting, old.orphan_calls + calls, old.orphan_results + results, corrupt)
-        return "reader:pairing" if calls or results or corrupt != old.corrupt else None
+        return TORN if calls or results or corrupt != old.corrupt else None
 
     def value(self) -> Pairs:
         return self.state
@@ -113,6 +115,8 @@ class Pairing(Held[Pairs]):
 PAIRING: Handlers = {
     AssistantMessage: Pairing.on_assistant,
     ToolResult: Pairing.on_result,
+}
+REPLACING: Handlers = {
     UserMessage: Pairing.on_other,
     SystemMessage: Pairing.on_other,
     DeveloperMessage: Pairing.on_other,

@@ -7,9 +7,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from operators.events import Event
+from operators.events import Event, Fact
 
-from .facts import Fact, record
+from .facts import record
 from .held import Handlers, Held, Shadowed
 
 CUSTOM = "custom"
@@ -53,10 +53,7 @@ class Permissions(Held[Knobs]):
     EMPTY = Knobs()
 
     def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
-        knob = _KNOBS.get(event.type)
-        if knob is None:
-            return None
-        field, key = knob
+        field, key = _KNOBS[event.type]
         value = record(body.data).get(key)
         if not isinstance(value, str):
             return "reader:permissions"
@@ -80,4 +77,4 @@ _KNOBS = {
     "sandbox/mode": ("sandbox", "mode"),
     "approval/policy": ("approval", "policy"),
 }
-PERMISSIONS: Handlers = {Fact: Permissions.on_fact}
+PERMISSIONS: Handlers = dict.fromkeys(_KNOBS, Permissions.on_fact)

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Struct
 
-from operators.events import CommandDone, CommandRun, Event
+from operators.events import CommandDone, CommandRun, Event, Fact
 
-from .facts import Fact, record
+from .facts import record
 from .held import Handlers, Held, Shadowed
 from .text import trimmed
 
@@ -51,9 +51,7 @@ class Plans(Held[Plan]):
             self.state = Plan(plan.active, wanted=plan.asked if kept else None)
         return None
 
-    def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
-        if event.type != "plan/mode":
-            return None
+    def on_fact(self, _: Event, body: Fact, __: Shadowed) -> str | None:
         active = record(body.data).get("active")
         if not isinstance(active, bool):
             return "reader:plan"
@@ -68,4 +66,8 @@ class Plans(Held[Plan]):
         return {"active": self.state.active, "pending": self.state.pending}
 
 
-PLANS: Handlers = {CommandRun: Plans.on_run, CommandDone: Plans.on_done, Fact: Plans.on_fact}
+PLANS: Handlers = {
+    CommandRun: Plans.on_run,
+    CommandDone: Plans.on_done,
+    "plan/mode": Plans.on_fact,
+}

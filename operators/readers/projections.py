@@ -1,20 +1,16 @@
-"""The small readers of one session, joined: which of them needs which kind of event.
-
-Next to nothing is kept of a reader to which nothing happened, and a copy costs one short list: a
-room is copied when the first event after the copy enters it.
-"""
+"""The small readers of one session, joined: which of them needs which kind of event."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from msgspec import Raw, Struct
 
-from operators.events import Event
-from operators.rooms import Rooms
+from operators.events import Event, Fact
+from operators.table import Table
 
 from . import goals, injected, pairing, permissions, plans, subagents, titles, todos
-from .held import Handler, Shadowed
+from .held import Handler, Handlers, Note, Parts, Shadowed
 from .injected import Injected, InjectedValue
 from .pairing import Pairing, Pairs
 from .plans import PlanValue
@@ -22,7 +18,7 @@ from .subagents import IdentityValue, SubagentIdentity, SubagentTiming, TimingVa
 from .titles import Listing, ListMetadata, Titles, TitleValue
 
 #: Every room with its handlers, by the name its value has.
-ROOMS: dict[str, tuple[type[Any], Any]] = {
+ROOMS: dict[str, tuple[type[Any], Handlers]] = {
     "title": (Titles, titles.TITLES),
     "listing": (ListMetadata, titles.LISTING),
     "goal": (goals.Goals, goals.GOALS),
@@ -34,35 +30,35 @@ ROOMS: dict[str, tuple[type[Any], Any]] = {
     "pairing": (Pairing, pairing.PAIRING),
     "injected": (Injected, injected.INJECTED),
 }
+#: What some rooms do, before that, when the event shadowed nodes.
+_REPLACING: dict[str, Handlers] = {"pairing": pairing.REPLACING, "injected": injected.REPLACING}
 _NAMES = tuple(ROOMS)
 _MAKERS = tuple(maker for maker, _ in ROOMS.values())
-_BODIES = {body for _, handlers in ROOMS.values() for body in handlers}
+_NUMBERS = {name: number for number, name in enumerate(_NAMES)}
 
-#: Body class → (number of the room, handler) of those that need it.
-HANDLERS: dict[type, tuple[tuple[int, Handler], ...]] = {
-    body: tuple(
-        (number, handlers[body])
-        for number, (_, handlers) in enumerate(ROOMS.values())
-        if body in handlers
-    )
-    for body in _BODIES
-}
+Needed: TypeAlias = tuple[tuple[int, Handler], ...]  #: number of the room, what it does
 
 
-class Saved(Struct, frozen=True, omit_defaults=True, gc=False):
-    """What a snapshot's head holds of the small readers; the living contexts are segments."""
+def _by_kind(tables: dict[str, Handlers]) -> dict[type | str, Needed]:
+    return {
+        kind: tuple(
+            (_NUMBERS[name], handlers[kind])
+            for name, handlers in tables.items()
+            if kind in handlers
+        )
+        for kind in {kind for handlers in tables.values() for kind in handlers}
+    }
 
-    title: titles.Headline | None = None
-    listing: Listing | None = None
-    goal: goals.GoalState | None = None
-    todos: todos.TodoList | None = None
-    plan: plans.Plan | None = None
-    permissions: permissions.Knobs | None = None
-    timing: subagents.Timing | None = None
-    identity: subagents.Identity | None = None
-    pairing: Pairs | None = None
-    injected: injected.Counts | None = None
-    generation: int = 0
+
+HANDLERS = _by_kind({name: handlers for name, (_, handlers) in ROOMS.items()})
+REPLACING = _by_kind(_REPLACING)
+
+
+def needed(event: Event, gone: Shadowed) -> Needed:
+    """What the rooms do with an event that shadowed the nodes ``gone``."""
+    kind = event.body.__class__
+    found = HANDLERS.get(event.type if kind is Fact else kind, ())
+    return REPLACING.get(kind, ()) + found if gone else found
 
 
 class Values(Struct, frozen=True, gc=False):
@@ -80,56 +76,34 @@ class Values(Struct, frozen=True, gc=False):
     injected: InjectedValue
 
 
-class Projections:
-    """``whole``: an inherited prefix counts, too, as it does for the reference."""
+class Projections(Parts):
+    """Room by room, by name."""
 
-    __slots__ = ("_own", "_rooms", "generation", "whole")
-
-    def __init__(self, *, whole: bool = False) -> None:
-        self.whole = whole
-        self.generation = 0
-        self._rooms: list[Any] = [None] * len(_MAKERS)  # None: nothing happened to it
-        self._own = 0  # bits of the rooms that no copy shares
-
-    def fork(self) -> Projections:
-        twin = Projections.__new__(Projections)
-        twin.whole, twin.generation = self.whole, self.generation
-        twin._rooms = self._rooms.copy()  # noqa: SLF001 - its own
-        twin._own = self._own = 0  # noqa: SLF001
-        return twin
+    __slots__ = ()
+    MAKERS = _MAKERS
 
     def __getitem__(self, name: str) -> Any:
         """A room, only to be read."""
-        number = _NAMES.index(name)
-        room = self._rooms[number]
-        return _MAKERS[number]() if room is None else room
+        return self.peek(_NUMBERS[name])
 
-    def take(self, event: Event, rooms: Rooms, gone: Shadowed) -> None:
+    def take(self, event: Event, gone: Shadowed, note: Note) -> None:
         """Read one event that the session's own rooms have just taken; ``gone``: the nodes that it
-        shadowed, in surface order. Never raises."""
-        if rooms.totals.generation != self.generation:
-            self._restart(rooms.totals.generation)
+        shadowed, in surface order; ``note`` hears of quality facts. Never raises."""
+        self.read(needed(event, gone), event, gone, note)
+
+    def read(self, handlers: Needed, event: Event, gone: Shadowed, note: Note) -> None:
+        """The same, by whoever knows already what is needed."""
         body = event.body
-        for number, handler in HANDLERS.get(body.__class__, ()):
-            fact = handler(self._enter(number), event, body, gone)
+        for number, handler in handlers:
+            fact = handler(self.enter(number), event, body, gone)
             if fact is not None:
-                rooms.note(fact)
+                note(fact)
 
-    def _restart(self, generation: int) -> None:
+    def cut(self) -> None:
         """A fork's own part begins (projection.md §6)."""
-        self.generation = generation
-        if not self.whole:
-            self._rooms = [None if room is None else room.cut() for room in self._rooms]
-            self._own = -1
-
-    def _enter(self, number: int) -> Any:
-        room, bit = self._rooms[number], 1 << number
-        if room is None:
-            room = self._rooms[number] = _MAKERS[number]()
-        elif not self._own & bit:
-            room = self._rooms[number] = room.fork()
-        self._own |= bit
-        return room
+        for number, room in enumerate(self.rooms):
+            if room is not None:
+                self.put(number, room.cut())
 
     # --- values -------------------------------------------------------------------------------
 
@@ -158,23 +132,16 @@ class Projections:
     # --- saving -------------------------------------------------------------------------------
 
     @property
-    def contexts(self) -> Any:
-        """The table of living contexts, whose changed segments a snapshot saves."""
+    def contexts(self) -> Table[injected.Context]:
+        """The living contexts, only to be read; a snapshot saves the segments that changed."""
         return cast(Injected, self["injected"]).living
 
-    def saved(self) -> Saved:
-        pairs = zip(_NAMES, self._rooms, strict=True)
-        held = {name: room.saved() for name, room in pairs if room is not None}
-        return Saved(**held, generation=self.generation)
+    @property
+    def own_contexts(self) -> Table[injected.Context]:
+        """The same, to be changed."""
+        return cast(Injected, self.enter(_NUMBERS["injected"])).living
 
-    @classmethod
-    def restored(cls, saved: Saved, contexts: list[injected.Context]) -> Projections:
-        """``contexts``: the records of all saved segments."""
-        made = cls()
-        made.generation = saved.generation
-        for number, name in enumerate(_NAMES):
-            state = getattr(saved, name)
-            if state is not None:
-                given = (state, contexts) if name == "injected" else (state,)
-                made._rooms[number] = _MAKERS[number].restored(*given)
-        return made
+    def index(self) -> None:
+        """What follows from the living contexts."""
+        if self.rooms[_NUMBERS["injected"]] is not None:
+            self.enter(_NUMBERS["injected"]).index()

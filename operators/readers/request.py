@@ -35,6 +35,9 @@ class HeaderFacts(Struct, frozen=True, array_like=True, gc=False):
         return self.system + self.tools
 
 
+NO_HEADER: Final = HeaderFacts()
+
+
 def read_header(raw: Raw) -> HeaderFacts:
     """The facts of a header as logged; of one that is no object, those of an empty one."""
     try:

@@ -7,10 +7,9 @@ clamped at 0 before it is added; one of unknown times adds nothing.
 
 from __future__ import annotations
 
-from copy import copy
-
 from immutables import Map
 from msgspec import Struct
+from msgspec.structs import replace
 
 from operators.events import (
     AssistantAttempt,
@@ -42,11 +41,6 @@ class Times(Struct, array_like=True, gc=False):
     decode_ms: int = 0
     decode_tokens: int = 0
 
-    def since(self, earlier: Times) -> Times:
-        """What was added after ``earlier``."""
-        pairs = zip(_astuple(self), _astuple(earlier), strict=True)
-        return Times(*(now - then for now, then in pairs))
-
 
 class Clock(Struct, array_like=True, gc=False):
     """The open step and its first token, and the last closed turn."""
@@ -64,44 +58,35 @@ class Saved(Struct, array_like=True, gc=False):
     times: Times
     clock: Clock
     pending: list[tuple[str | None, int | None]]
-    turn_from: Times
 
 
 class Statistics:
-    """``times`` of the session's own part; ``turn`` those of the newest turn."""
+    """``times`` of the session's own part."""
 
-    __slots__ = ("clock", "pending", "times", "turn_from")
+    __slots__ = ("clock", "pending", "times")
 
     def __init__(self) -> None:
         self.times = Times()
-        self.turn_from = Times()  # as they were when the newest turn began
         self.clock = Clock()
         self.pending: Map[str | None, int | None] = Map()  # open calls: since when
 
     def fork(self) -> Statistics:
         twin = Statistics.__new__(Statistics)
-        twin.times, twin.clock = copy(self.times), copy(self.clock)
-        twin.pending, twin.turn_from = self.pending, self.turn_from
+        twin.times, twin.clock = replace(self.times), replace(self.clock)
+        twin.pending = self.pending
         return twin
 
     def saved(self) -> Saved:
-        return Saved(self.times, self.clock, list(self.pending.items()), self.turn_from)
+        return Saved(self.times, self.clock, list(self.pending.items()))
 
     @classmethod
     def restored(cls, saved: Saved) -> Statistics:
         made = cls()
-        made.times, made.clock, made.turn_from = saved.times, saved.clock, saved.turn_from
+        made.times, made.clock = saved.times, saved.clock
         made.pending = Map(saved.pending)
         return made
 
-    @property
-    def turn(self) -> Times:
-        return self.times.since(self.turn_from)
-
     # --- one method per kind of event ---------------------------------------------------------
-
-    def turn_start(self) -> None:
-        self.turn_from = copy(self.times)
 
     def step_start(self, event: Event, body: StepStart) -> None:
         self.clock = Clock(True, body.turn, body.step, event.time, True, None, self.clock.closed)
@@ -183,7 +168,3 @@ def _longer(total: int, start: int | None, end: int | None) -> int:
     if start is None or end is None or end <= start:
         return total
     return bounded(total + end - start)
-
-
-def _astuple(times: Times) -> tuple[int, ...]:
-    return tuple(getattr(times, name) for name in Times.__struct_fields__)

@@ -6,10 +6,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from operators.events import Event, TurnEnd, TurnStart
+from operators.events import Event, Fact, TurnEnd, TurnStart
 from operators.totals import bounded, elapsed
 
-from .facts import Fact, record, whole
+from .facts import record, whole
 from .held import Handlers, Held, Shadowed
 
 DESCRIPTOR = "subagent/descriptor"
@@ -49,10 +49,9 @@ class SubagentTiming(Held[Timing]):
         self.state = Timing(old.settled_ms, old.described, True, event.time)
         return None
 
-    def on_fact(self, event: Event, _: Fact, __: Shadowed) -> str | None:
-        if event.type == DESCRIPTOR:
-            old = self.state
-            self.state = Timing(0, True, old.is_open, old.since)
+    def on_fact(self, _: Event, __: Fact, ___: Shadowed) -> str | None:
+        old = self.state
+        self.state = Timing(0, True, old.is_open, old.since)
         return None
 
     def on_turn_end(self, event: Event, body: TurnEnd, _: Shadowed) -> str | None:
@@ -86,7 +85,7 @@ class SubagentTiming(Held[Timing]):
 TIMING: Handlers = {
     TurnStart: SubagentTiming.on_turn_start,
     TurnEnd: SubagentTiming.on_turn_end,
-    Fact: SubagentTiming.on_fact,
+    DESCRIPTOR: SubagentTiming.on_fact,
 }
 
 
@@ -132,11 +131,9 @@ class SubagentIdentity(Held[Identity]):
         return SubagentIdentity(Identity(old.mode, old.label, old.seq, old.known, old.exact, True))
 
     def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
-        if event.type != DESCRIPTOR:
-            return None
         found = describe(record(body.data), event.seq)
         self.state = Identity() if found is None else found
-        return None if found is not None and found.known else "reader:subagent"
+        return None if found is not None and found.known else "reader:subagentIdentity"
 
     def value(self) -> IdentityValue | None:
         state = self.state
@@ -152,7 +149,7 @@ class SubagentIdentity(Held[Identity]):
         return {"mode": state.mode, **label, "seq": state.seq}
 
 
-IDENTITY: Handlers = {Fact: SubagentIdentity.on_fact}
+IDENTITY: Handlers = {DESCRIPTOR: SubagentIdentity.on_fact}
 
 
 def describe(data: dict[str, Any], seq: int) -> Identity | None:

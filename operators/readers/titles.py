@@ -8,10 +8,10 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from operators.events import NULL, Event, TurnStart, UserMessage
+from operators.events import NULL, Event, Title, TurnStart, UserMessage
 from operators.text import well_formed
 
-from .facts import Titled, kept, record
+from .facts import kept, record
 from .held import Handlers, Held, Shadowed
 from .text import clean, encoded, head, plain, texts, trimmed
 
@@ -62,7 +62,7 @@ class Titles(Held[Headline]):
     __slots__ = ()
     EMPTY = Headline()
 
-    def on_title(self, event: Event, body: Titled, _: Shadowed) -> str | None:
+    def on_title(self, event: Event, body: Title, _: Shadowed) -> str | None:
         if body.title is None:
             return "reader:title"
         data, state = record(body.data), self.state
@@ -104,7 +104,7 @@ class Titles(Held[Headline]):
         return told | ({"fallback": state.fallback} if state.fallback else {})
 
 
-TITLES: Handlers = {Titled: Titles.on_title, UserMessage: Titles.on_user}
+TITLES: Handlers = {Title: Titles.on_title, UserMessage: Titles.on_user}
 
 
 # --- the list's line ------------------------------------------------------------------------------

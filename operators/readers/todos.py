@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec import Raw, Struct
 
-from operators.events import NULL, Event, TurnStart
+from operators.events import NULL, Event, Fact, TurnStart
 
-from .facts import Fact, kept, record
+from .facts import kept, record
 from .held import Handlers, Held, Shadowed
 from .text import plain
 
@@ -23,9 +23,7 @@ class Todos(Held[TodoList]):
     __slots__ = ()
     EMPTY = TodoList()
 
-    def on_fact(self, event: Event, body: Fact, _: Shadowed) -> str | None:
-        if event.type != "todo/write":
-            return None
+    def on_fact(self, _: Event, body: Fact, __: Shadowed) -> str | None:
         items = record(body.data).get("todos")
         if not isinstance(items, list):
             return "reader:todos"
@@ -44,4 +42,4 @@ class Todos(Held[TodoList]):
         return plain(self.state.todos)
 
 
-TODOS: Handlers = {Fact: Todos.on_fact, TurnStart: Todos.on_turn_start}
+TODOS: Handlers = {"todo/write": Todos.on_fact, TurnStart: Todos.on_turn_start}

@@ -12,11 +12,11 @@ from typing import TypeAlias
 from immutables import Map
 from msgspec import Struct
 
-from operators.events import AssistantAttempt, AssistantChunk, AssistantMessage, RetryStarted, Usage
-from operators.rooms import Rooms
+from operators.events import AssistantAttempt, AssistantMessage, RetryStarted, Usage
 from operators.totals import NO_USAGE, exchange
 
 MOST_ROUTES = 32  #: what a session names beyond them is billed to no route
+LONGEST_NAME = 256  #: characters of a provider or a model; neither are longer ones routes
 
 
 class Route(Struct, frozen=True, array_like=True, gc=False):
@@ -112,6 +112,10 @@ def sample_of(body: AssistantMessage | AssistantAttempt) -> Usage | None:
     return None if body.stream is None else body.stream.usage
 
 
+#: Turn and step of a sample, the time of its event, and what it says.
+Sample: TypeAlias = tuple[int | None, int | None, int | None, Usage]
+
+
 class SavedRoute(Struct, array_like=True, gc=False):
     route: Route
     usage: Amounts
@@ -169,10 +173,11 @@ class Billing:
         return SavedBilling(rows, (turn, step, at))
 
     @classmethod
-    def restored(cls, saved: SavedBilling, rooms: Rooms) -> Billing:
+    def restored(cls, saved: SavedBilling, usage: Usage, compaction: Usage) -> Billing:
+        """``usage`` and ``compaction``: the session's totals, restored before."""
         made = cls()
-        made.usage = made.seen = rooms.totals.usage
-        made.seen_compaction = rooms.totals.compaction_usage
+        made.usage = made.seen = usage
+        made.seen_compaction = compaction
         for row in saved.routes:
             spent = NO_USAGE if row.compaction is None else Usage(*row.compaction)
             billed = Billed(Usage(*row.usage), spent, row.since, row.through)
@@ -182,27 +187,30 @@ class Billing:
             made.slot = (turn, step, saved.routes[at].route)
         return made
 
+    @classmethod
+    def unrouted(cls, usage: Usage, compaction: Usage) -> Billing:
+        """Totals of which nobody knows whom they were asked of."""
+        made = cls()
+        made.usage = made.seen = usage
+        made.seen_compaction = compaction
+        if (usage, compaction) != (NO_USAGE, NO_USAGE):
+            made.routes = made.routes.set(NO_ROUTE, Billed(usage, compaction))
+        return made
+
     def table(self) -> list[tuple[Route, Billed]]:
         """The routes by provider and model."""
         return sorted(self._divided().items(), key=_by_name)
 
-    def take(
-        self,
-        rooms: Rooms,
-        time: int | None,
-        body: AssistantMessage | AssistantAttempt | AssistantChunk,
-        sample: Usage,
-    ) -> None:
-        """After the session accounted for ``sample``; it may have had reason not to. Nothing is
-        divided while the route stays the same."""
-        total = rooms.totals.usage
+    def take(self, told: Sample, total: Usage, provider: str | None, model: str | None) -> None:
+        """After the session accounted for the sample, which made its usage ``total``; it may have
+        had reason not to. Nothing is divided while the route stays the same."""
         if total is self.usage:
             return
-        turn, step, slot = body.turn, body.step, self.slot
+        (turn, step, time, sample), slot = told, self.slot
         route = None if slot is None else slot[2]
-        if route is None or route.provider != rooms.provider or route.model != rooms.model:
+        if route is None or route.provider != provider or route.model != model:
             self._divide()
-            route = self._route(rooms.provider, rooms.model)
+            route = self._route(provider, model)
             again = slot is not None and slot[0] == turn and slot[1] == step
             if slot is not None and again and slot[2] != route:
                 self._move(slot[2], sample, total)
@@ -213,15 +221,14 @@ class Billing:
                 self.through = time
         self.usage, self.slot = total, (turn, step, route)
 
-    def take_compaction(self, rooms: Rooms, time: int | None, asked: Route | None) -> None:
-        """After a summary: what was asked for it is billed, too, and kept apart; ``asked`` is the
-        route it names itself."""
-        total, seen = rooms.totals.compaction_usage, self.seen_compaction
+    def take_compaction(self, total: Usage, time: int | None, asked: Route) -> None:
+        """After a summary, with the session's total of what compactions cost: what was asked for
+        it is billed, too, and kept apart."""
+        seen = self.seen_compaction
         if total is seen:
             return
         self._divide()
-        named = asked or Route(rooms.provider, rooms.model)
-        route = self._route(named.provider, named.model)
+        route = self._route(asked.provider, asked.model)
         held = self.routes.get(route) or NOTHING
         spent = exchange(held.compaction, seen, total)
         row = Billed(held.usage, spent, *_span(held, time, time))
@@ -253,8 +260,10 @@ class Billing:
 
     def _route(self, provider: str | None, model: str | None) -> Route:
         route = Route(provider, model)
-        known = route in self.routes or len(self.routes) < MOST_ROUTES
-        return route if known else NO_ROUTE
+        if route in self.routes:
+            return route
+        too_long = max(len(provider or ""), len(model or "")) > LONGEST_NAME
+        return NO_ROUTE if too_long or len(self.routes) >= MOST_ROUTES else route
 
 
 def _span(held: Billed, since: int | None, through: int | None) -> tuple[int | None, int | None]:

@@ -1,53 +1,41 @@
-"""The figures as they are shown: the reference's under its own names, ours beside them."""
+"""The figures as the reference shows them, under its own names (readers.md §13)."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from operators.changes import CacheBreak
 from operators.events import Usage
 from operators.rooms import Rooms
+from operators.surface import Surface
 
+from .published import cache_break
 from .rooms import Readers
 
 
-def reference(readers: Readers, rooms: Rooms) -> dict[str, Any]:
+def reference(readers: Readers, surface: Surface) -> dict[str, Any]:
     """The figures of ``readers.json`` (readers.md §13); ``measure`` only beside a file."""
-    own_part = readers.counted(rooms)
     found: dict[str, Any] = {
-        "sessionStats": session_stats(own_part),
-        "tokenUsage": buckets(own_part.tokens.total),
+        "sessionStats": session_stats(readers),
+        "tokenUsage": buckets(readers.tokens.total),
         "contextPressure": context_pressure(readers),
-        "contextBreakdown": context_breakdown(readers),
+        "contextBreakdown": context_breakdown(readers, surface),
     }
     if readers.v4 is not None:
         found["contextBreakdownMetered"] = metered_v4(readers)
     if readers.measure is not None:
-        found["measure"] = measure(readers, rooms)
+        found["measure"] = measure(readers, surface)
     return found
 
 
-def own(readers: Readers, rooms: Rooms) -> dict[str, Any]:
-    """Ours: exact and of the session's own part."""
-    readers = readers.counted(rooms)
-    prices, lost = readers.prices, readers.losses
-    found = {
-        "billed": [
-            {"provider": route.provider, "model": route.model}
-            | {"usage": buckets(row.usage), "compaction": buckets(row.compaction)}
-            | {"since": row.since, "through": row.through}
-            for route, row in readers.billing.table()
-        ],
-        "surface_tokens": prices.total,
-        "metered_difference": readers.context.total - prices.total,
-        "cache_breaks": {
-            cause: {"breaks": row.breaks, "invalidated_tokens": row.tokens}
-            for cause, row in sorted(lost.sums.items())
-        },
-        "last_cache_break": _break(lost.last),
-    }
-    if readers.breaks is not None:
-        found["all_cache_breaks"] = [_break(row) for row in readers.breaks]
-    return found
+def own_part(rooms: Rooms) -> Readers:
+    """The session's readers as far as they count, only to be read: while a fork's inherited prefix
+    is still being read, nothing is its own (projection.md §6)."""
+    readers = Rooms.readers.peek(rooms)
+    if rooms.seed_cut is not None:
+        readers = readers.fork()
+        readers.cut()
+    return readers
 
 
 def session_stats(readers: Readers) -> dict[str, int]:
@@ -84,13 +72,13 @@ def context_pressure(readers: Readers) -> dict[str, int]:
     return {name: value for name, value in found.items() if value is not None}
 
 
-def context_breakdown(readers: Readers) -> dict[str, int]:
+def context_breakdown(readers: Readers, surface: Surface) -> dict[str, int]:
     """With system messages on the surface (v3 and later) the exact sum; else the metered total and
     the header's system text (readers.md §5.1)."""
     tools = 0 if readers.header is None else readers.header.tools
-    if readers.has_systems:
-        system = readers.prices.last_system
-        return _breakdown(system, tools, readers.prices.total - system)
+    if readers.systems.any:
+        system = readers.systems.last
+        return _breakdown(system, tools, surface.tokens - system)
     system = 0 if readers.header is None else readers.header.system
     return _breakdown(system, tools, readers.context.total)
 
@@ -102,17 +90,16 @@ def metered_v4(readers: Readers) -> dict[str, int] | None:
     return _breakdown(system, tools, max(0, readers.v4.total - system))
 
 
-def measure(readers: Readers, rooms: Rooms) -> dict[str, Any] | None:
+def measure(readers: Readers, surface: Surface) -> dict[str, Any] | None:
     if readers.measure is None:
         return None
-    prices, now = readers.prices, readers.measure.now(readers.prices.total)
-    nodes = Rooms.surface.peek(rooms).nodes()
+    now = readers.measure.now(surface.tokens)
     return {
         "baseline": {"kind": now.kind, "tokens": now.baseline},
         "surfaceDeltaTokens": now.delta,
         "totalTokens": now.total,
-        "surfaceTokens": prices.total,
-        "nodes": [[node.seq, prices.table.get(node.seq) or 0] for node in nodes],
+        "surfaceTokens": surface.tokens,
+        "nodes": [[node.seq, node.tokens] for node in surface.nodes()],
     }
 
 
@@ -120,13 +107,6 @@ def _breakdown(system: int, tools: int, message: int) -> dict[str, int]:
     return {"systemTokens": system, "toolsTokens": tools, "messageTokens": message}
 
 
-def _break(found: Any) -> dict[str, Any] | None:
-    if found is None:
-        return None
-    return {
-        "seq": found.seq,
-        "cause": found.cause,
-        "prefix_messages": found.prefix,
-        "prefix_tokens": found.prefix_tokens,
-        "invalidated_tokens": found.invalidated,
-    }
+def cache_breaks(readers: Readers) -> list[CacheBreak]:
+    """Every single break of the whole log, which only readers beside a file keep."""
+    return [told for found in readers.breaks or () if (told := cache_break(found)) is not None]

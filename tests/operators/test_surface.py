@@ -188,7 +188,8 @@ def test_an_offload_amends_and_adds_no_node() -> None:
     assert (change.op, change.position, change.generation) == ("amend", -1, 0)
     assert (change.start, change.shadowed, change.message) == (None, (), None)
     assert [(t.seq, t.images) for t in change.targets] == [(0, (0, 2)), (1, (1,))]
-    assert (told.nodes, told.quality, told.keys()) == ([0, 1], {}, ["user:0", "tool:1"])
+    assert (told.nodes, told.keys()) == ([0, 1], ["user:0", "tool:1"])
+    assert told.quality == {"reader:toolPairing": 1}
 
 
 def test_targets_that_are_no_such_node_are_noted_one_by_one() -> None:

@@ -54,7 +54,7 @@ def test_an_announced_call_is_in_the_transcript() -> None:
 def test_an_unannounced_call_is_auxiliary_and_noted(before: tuple[Json, ...]) -> None:
     told = tell(*OPEN, *before, call())
     key = f"tool:{2 + len(before)}"
-    assert (told.visible(key), told.quality) == (False, {"unannounced_call": 1})
+    assert (told.visible(key), told.quality["unannounced_call"]) == (False, 1)
     told = tell(*OPEN, *before, call(), result())
     assert told.visible(key)
 
@@ -149,7 +149,7 @@ def test_a_second_result_is_ignored_and_counted() -> None:
     assert (told.keys(), told.quality["result_dropped"]) == (["tool:2"], 1)
     assert b"one" in bytes(tool(told, "tool:2").content)
     assert rows_in(published(*log)[-1]) == []
-    assert tell(*OPEN, result(), result()).quality == {"result_dropped": 1}
+    assert tell(*OPEN, result(), result()).quality["result_dropped"] == 1
 
 
 def test_parallel_calls_keep_their_call_order() -> None:
@@ -165,7 +165,7 @@ def test_a_prune_touches_no_row() -> None:
 
 def test_without_an_id_nothing_changes() -> None:
     told = tell(call(None), record("tool/result", {"content": []}, surfaceOp="append"))
-    assert (told.keys(), told.quality) == ([], {"malformed": 2})
+    assert (told.keys(), told.quality) == ([], {"malformed": 2, "reader:toolPairing": 1})
     assert told.nodes == [1]
 
 
@@ -215,7 +215,7 @@ def test_a_call_for_a_closed_turn_is_interrupted_at_its_own_seq() -> None:
 def test_a_result_whose_call_was_forgotten_is_like_one_without_a_call() -> None:
     told = tell(turn_start(), call(), result(), turn_end(), result())
     assert (told.keys(), tool(told, "tool:4").name) == (["tool:1", "turn:3", "tool:4"], None)
-    assert told.quality == {"unannounced_call": 1}
+    assert told.quality["unannounced_call"] == 1
 
 
 def test_a_call_without_a_logged_result_is_kept_until_its_number_ends_again() -> None:

@@ -182,6 +182,16 @@ def test_an_overview_with_too_many_end_reasons_has_one() -> None:
     assert bounded.counts == {"turns_other": 5_000, "user": 7}
 
 
+def test_an_overview_with_too_many_instructions_keeps_the_first() -> None:
+    some = tuple(c.InstructionData("set", f"s-{n}", "p" * 50, None) for n in range(1_000))
+    whole = structs.replace(SAMPLES["overview"][0], instructions=some, todos=Raw(b"[" * 90_000))
+    bounded = bound(whole, 20_000)
+    assert isinstance(bounded, c.SessionOverview)
+    assert 20_000 - 100 < len(encode(bounded)) <= 20_000
+    assert bounded.instructions == some[: len(bounded.instructions)]
+    assert (len(bounded.billed), bounded.goal) == (2, whole.goal)
+
+
 @pytest.mark.parametrize("subject", ["surface", "transcript", "partials", "overview"])
 def test_a_limit_nothing_can_meet_still_gives_a_change(subject: str) -> None:
     for change in SAMPLES[subject]:

@@ -18,6 +18,7 @@ from schemas.deadletter import DeadLetter, Header
 PUBLISHED = {
     "deadletter.v1.avsc": "1fb7453f356151a3dd9639be259f0f58a73804cc9d3a424a5b2ad33a26aa4156",
     "overview.v1.avsc": "1b88679dc7f778cb313e4374cb388417f5f42bd3ff30d8e4181287231b8c93ec",
+    "overview.v2.avsc": "5b606a70689eebc47e61f4a946262a1a6c857e0e72e1a25b9c75c088d155e27b",
     "partials.v1.avsc": "1a5a42eaa09e630c0dec30d3e855070d88390cc0ef16cf2ff8446cb44f80bd8e",
     "session_line.v1.avsc": "805480515266d113e6b427904978ea903221181fc2c2fc122c9ab72a9c46c537",
     "surface.v1.avsc": "03d16e842c71a4b0745935d75189b93d30215a1494be590e1961b819b7a9734f",

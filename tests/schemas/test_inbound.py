@@ -321,7 +321,7 @@ def test_a_known_type_is_interpreted_whatever_it_says_of_itself() -> None:
 
 
 def test_known_log_only_types_of_every_version() -> None:
-    for type_ in ("compaction/prune", "mode/set", "job/settled", "automation/start"):
+    for type_ in ("mode/set", "job/settled", "automation/start"):
         assert event(row(type_)).body == LogOnly()
 
 

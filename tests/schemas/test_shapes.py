@@ -12,6 +12,8 @@ from operators import events as e
 from operators.events import Shape
 from schemas.inbound import read_line
 
+#: What a metering event says.
+METER: Any = {"shadowedRange": {"start": 3, "end": 5}, "shadowedTokenCount": 9}
 TEXT = [{"type": "text", "text": "hi"}]
 
 
@@ -267,7 +269,8 @@ def test_streams_that_are_empty_or_none() -> None:
         shapes[str(stream)[:2]] = (found.shapes, found.body.stream)
     assert shapes["[]"] == (0, e.Stream())
     assert shapes["No"] == (0, None)
-    assert shapes["[{"] == (Shape.EMBEDDED_STREAM, e.Stream(100))
+    whole = raw([text_run("a")])
+    assert shapes["[{"] == (Shape.EMBEDDED_STREAM, e.Stream(100, raw=whole))
     assert assistant(TEXT).stream is None
 
 
@@ -290,7 +293,7 @@ def test_an_attempt_is_its_records() -> None:
         e.Timed(100, e.Run(0, "text", ("x", "y"), (100, None))),
         e.Timed(130, e.OtherChunk("finish")),
     )
-    assert found.body.stream == e.Stream(100)
+    assert found.body.stream == e.Stream(100, raw=raw(stream))
 
 
 # --- chunks ---------------------------------------------------------------------------------------
@@ -323,6 +326,8 @@ def test_an_attempt_is_its_records() -> None:
             e.UsageChunk(raw({"inputTokens": 3}), e.Usage(3)),
         ),
         ({"type": "finish", "reason": {"kind": "stop"}}, e.OtherChunk("finish")),
+        ({"type": "finish", "reason": {"kind": "max-tokens"}}, e.OtherChunk("finish", True)),
+        ({"type": "finish", "reason": 5}, e.OtherChunk("finish")),
         ({"type": "text-delta", "text": "a"}, e.OtherChunk("")),
         (None, e.OtherChunk("")),
     ],
@@ -593,8 +598,17 @@ SYSTEM = e.Source(raw(MESSAGE["source"]), "system-prompt", "system-prompt")
         (
             "request/header",
             {"header": {"config": {"provider": "p", "model": "m"}, "tools": "{{tools}}"}},
-            e.RequestHeader("p", "m"),
+            e.RequestHeader(
+                "p", "m", raw({"config": {"provider": "p", "model": "m"}, "tools": "{{tools}}"})
+            ),
         ),
+        ("request/header", {"header": "odd"}, e.RequestHeader(None, None, raw("odd"))),
+        ("request/header", {"header": None}, e.RequestHeader(None, None)),
+        ("compaction/prune", METER, e.Prune(e.Claim(3, 5, 9))),
+        ("compaction/prune", METER | {"shadowedTokenCount": -1}, e.Prune()),
+        ("compaction/prune", METER | {"shadowedRange": {"start": 3}}, e.Prune()),
+        ("todo/write", {"todos": []}, e.Fact(raw({"todos": []}))),
+        ("plan/mode", "odd", e.Fact(raw("odd"))),
         (
             "request/context",
             {"provider": "p", "model": "m", "contextWindow": 1e5},
@@ -639,7 +653,7 @@ SYSTEM = e.Source(raw(MESSAGE["source"]), "system-prompt", "system-prompt")
         ),
         ("session/end-seed", {"inherited": True}, e.EndSeed(True)),
         ("session/end-seed", {"inherited": 1}, e.EndSeed(False)),
-        ("session/title", {"title": "t"}, e.Title("t")),
+        ("session/title", {"title": "t"}, e.Title("t", raw({"title": "t"}))),
         (
             "image/offload",
             {"targets": [{"seq": 3, "imageIndexes": [0, 2]}, {"seq": "3"}, 7]},
@@ -677,6 +691,11 @@ def test_compactions_under_both_names(prefix: str, bits: int) -> None:
         e.CompactionSummary("c", "k", "ab", 2, 9, e.Usage(output=1, has_output=True)),
         e.CompactionEnd(None, None, 1, "no"),
     ]
+
+
+def test_whom_a_summary_was_asked_of_and_what_it_meters() -> None:
+    found = body("compaction/summary", SUMMARY | METER | {"provider": "p", "model": "m"})
+    assert (found.provider, found.model, found.claim) == ("p", "m", e.Claim(3, 5, 9))
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Snapshots as earlier programs wrote them stay readable, and none is newer than it has to be.
+"""Snapshots as earlier programs wrote them stay readable; what is written is the newest version.
 
 ``golden/snapshot.v<N>.json``: the segments of one session by name, written once by the program of
 that version; none is edited."""
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,44 @@ from operators.parking import Mark, take
 from operators.session import Out, Session
 from schemas import snapshot
 from schemas.inbound import read_line
+
+PLACE = {"turn": 1, "step": 1}
+TEXT = [{"type": "text", "text": "some text"}]
+CALL = {"type": "tool-call", "id": "a", "name": "read", "arguments": "{}"}
+APPEND = {"surfaceOp": "append"}
+#: The log that ``golden/snapshot.v3.json`` was written of.
+ROWS: list[dict[str, Any]] = [
+    {"type": "turn/start", "data": {"turn": 1}},
+    {"type": "system/message", "data": PLACE | {"message": {"id": "s", "content": TEXT}}} | APPEND,
+    {
+        "type": "user/message",
+        "data": {"id": "u", "content": TEXT, "source": {"kind": "user"}},
+    }
+    | APPEND,
+    {
+        "type": "user/message",
+        "data": {"id": "i", "content": TEXT, "source": {"kind": "plugin", "plugin": "x"}},
+    }
+    | APPEND,
+    {"type": "request/header", "data": {"header": {"config": {"provider": "p", "model": "m"}}}},
+    {"type": "session/title", "data": {"title": "T", "source": {"kind": "user"}}},
+    {"type": "todo/write", "data": {"todos": [{"content": "x", "status": "pending"}]}},
+    {"type": "step/start", "data": PLACE},
+    {"type": "tool/call", "data": PLACE | {"callId": "c", "name": "n", "arguments": ""}},
+    {"type": "sandbox/mode", "data": {"mode": "read-only"}},
+    {
+        "type": "assistant/message",
+        "data": PLACE
+        | {"message": {"id": "m", "content": [*TEXT, CALL]}, "usage": {"inputTokens": 3}},
+    }
+    | APPEND,
+    {
+        "type": "assistant/message",
+        "data": PLACE | {"message": {"id": "n", "content": TEXT}},
+        "surfaceOp": {"op": "replace", "start": 10, "end": 10},
+        "sourceEventSeqs": [10],
+    },
+]
 
 GOLDEN = Path(__file__).parent / "golden"
 SESSION = "s-1"
@@ -40,25 +79,43 @@ def parked() -> Session:
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_every_version_is_read(version: int) -> None:
+def test_what_knows_no_readers_is_read(version: int) -> None:
+    """They begin anew, and a quality fact says so; what the snapshot says of times stays."""
     session = snapshot.load(SESSION, golden(version))
     overview = session.overview()
-    assert (overview.next_seq, overview.quality) == (7, {"unannounced_call": 1, "gap": 1})
+    facts = {"unannounced_call": 1, "gap": 1, "reader:restarted": 1}
+    assert (overview.next_seq, overview.quality) == (7, facts)
     assert overview.counts == {"commands": 1, "tool_calls": 1, "user": 1}
     assert overview.state == ("running" if version == 1 else "parked")
+    assert dict(session.readers.statistics.pending) == {"c": 4}
+    again = snapshot.load(SESSION, {n: v for n, v in snapshot.save(session).items() if v})
+    assert again.quality == facts
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_what_was_read_is_written_as_it_was(version: int) -> None:
-    session = snapshot.load(SESSION, golden(version))
-    assert said(snapshot.save(session)) == said(golden(version))
+def test_the_newest_version_is_read() -> None:
+    session = snapshot.load(SESSION, golden(3))
+    assert said(snapshot.save(session)) == said(golden(3))
+    assert session.quality["reader:toolPairing"] == 1
+    readers = session.readers
+    assert readers.statistics.times.llm_ms == 30
+    assert [route.provider for route, _ in readers.billing.table()] == ["p"]
+    assert [context.kind for context in readers.small["injected"].contexts()] == ["plugin"]
+    assert (session.surface.tokens, readers.systems.last) == (40, 7)
 
 
-def test_a_parked_session_is_nothing_for_a_program_that_would_fold_it_on() -> None:
+def test_it_is_what_this_program_writes() -> None:
+    session, out = Session(SESSION), Out()
+    for number, row in enumerate(ROWS):
+        line = json.dumps({"seq": number, "time": 10 * number, **row}).encode()
+        session.take(read_line(line), out)
+    assert not out.refused
+    assert said(snapshot.save(session)) == said(golden(3))
+
+
+def test_a_parked_session_stays_parked() -> None:
     session = parked()
-    assert said(snapshot.save(session)) == said(golden(2))
-    restored = snapshot.load(SESSION, golden(2))
-    assert restored.parked == session.parked
+    restored = snapshot.load(SESSION, {n: v for n, v in snapshot.save(session).items() if v})
+    assert restored.parked == session.parked == snapshot.load(SESSION, golden(2)).parked
     assert (restored.parks, restored.cleared) == (False, -1)
 
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import io
 import random
+import tracemalloc
+from pathlib import Path
 
 import pytest
 import zstandard
 
 from schemas import zstdframes
+from schemas.jsonl import MAX_LINE_BYTES, open_log
 from schemas.zstdframes import CorruptFrameError, content, frames
 from tests.schemas.logs import frame
 
@@ -93,3 +96,27 @@ def test_a_long_frame_is_decoded_twice_instead_of_held(monkeypatch: pytest.Monke
     pieces = list(content(file, next(frames(file))))
     assert b"".join(pieces) == text
     assert max(map(len, pieces)) <= 128 * 1024
+
+
+def bomb(blocks: int) -> bytes:
+    """A frame of so many blocks, each 128 KiB said in four bytes, and a line's end."""
+    head = zstandard.MAGIC_NUMBER.to_bytes(4, "little") + b"\x00\x58"  # window 2 MiB, no size
+    size = 128 * 1024
+    block = (size << 3 | 1 << 1).to_bytes(3, "little") + b"a"
+    return head + block * blocks + (1 << 3 | 1).to_bytes(3, "little") + b"\n"
+
+
+def test_a_bomb_is_read_in_bounded_memory(tmp_path: Path) -> None:
+    """32 KiB that become a line of 1 GiB: it is too large, and no more memory than
+    that of a line."""
+    path = tmp_path / "session.v4.jsonl.zstd"
+    path.write_bytes(bomb(8_192))
+    tracemalloc.start()
+    try:
+        log = open_log(path)
+        assert list(log.lines) == []
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "too-large" in [each.code for each in log.damage]
+    assert peak < 4 * MAX_LINE_BYTES

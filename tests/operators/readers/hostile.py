@@ -11,7 +11,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from operators.readers.facts import FACTS
+from operators.events import FACTS
 from tests.strategies import json_values, soups
 
 Json = dict[str, Any]

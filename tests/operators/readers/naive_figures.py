@@ -104,9 +104,10 @@ def whole_log(found: Iterable[Sample], start: int = 0) -> Counts:
     return own_part(found)
 
 
+#: Each with public reports of it.
 FAULTS = {
-    "every report": every_report,
-    "first wins": first_wins,
-    "last of step": last_of_step,
-    "whole log": whole_log,
+    "every report (ccusage#389, ccusage#976, claude-code-history-viewer#283)": every_report,
+    "first wins (ccusage#901, ccusage#938, claude-code-history-viewer#575)": first_wins,
+    "last of step (hermes-agent#74313, cc-plugin-eval#330)": last_of_step,
+    "whole log (orca#19139)": whole_log,
 }

@@ -1,8 +1,12 @@
-"""Usage of a family (parent, forks, subagents) is the sum of its members' own parts.
+"""Usage of a family (parent, forks, their forks, subagents) is the sum of its members' own parts.
 
-Public faults that these would have caught: an inherited prefix counted in every fork (five times
-the real total: stablyai/orca#19139), usage summed over every report of a step or taken from its
-first one (ccusage#389, #897, #1349, #1370), a retried attempt that is billed and lost.
+Public faults that these would have caught, each played in ``naive_figures.FAULTS`` and shown to
+give another sum: an inherited prefix counted again in every fork (stablyai/orca#19139: five times
+the real total), usage summed over every report of a step (ccusage/ccusage#389, #976,
+jhlee0409/claude-code-history-viewer#283) or taken from its first one (ccusage#901, #938,
+claude-code-history-viewer#575), a retried attempt that is billed and lost
+(NousResearch/hermes-agent#74313, sjnims/cc-plugin-eval#330); and a parent shown without its
+children (codeready-toolchain/tarsy#254).
 """
 
 from __future__ import annotations
@@ -13,15 +17,24 @@ from random import Random
 
 import pytest
 from msgspec import Struct
+from msgspec.structs import replace
 
 from operators.changes import UsageData
 from operators.events import Usage
+from operators.readers.lineage import Family
+from operators.readers.usage import Billed
+from operators.readers.values import own_part
+from operators.session import Session
+from pipeline.readers.costs import Routes, cost, folded, total
+from pipeline.readers.sessions import of_header
 from pipeline.simulate import FEATURES, SHAPES, simulate
 from tests.operators.readers import naive_figures as naive
 from tests.operators.readers.figuring import figure
 
 FAMILIES = 1_000
 GROUPS = 10
+PARENT = "parent"
+ALONE = "a parent without its children (tarsy#254)"
 #: Of what a session does, all but what makes its logs unlike any that a harness writes.
 TAME = FEATURES - {"forks", "fork-anywhere", "hostile", "long"}
 
@@ -34,10 +47,11 @@ class Member(Struct, frozen=True):
 
 
 def family(number: int) -> list[Member]:
-    """A parent, one or two forks of it that went on by themselves, up to two subagents."""
+    """A parent, one or two forks of it that went on by themselves, perhaps a fork of the last of
+    them that did nothing yet, up to two subagents."""
     dice, shape = Random(number), SHAPES[number % len(SHAPES)]
     whole = simulate(number, events=60, shape=shape, features=TAME).lines
-    header, rows = whole[0], whole[1:]
+    header, rows = json.dumps(json.loads(whole[0]) | {"id": PARENT}).encode(), whole[1:]
     parent = rows[: dice.randint(len(rows) // 3, len(rows))]
     members = [Member([header, *parent])]
     for child in range(dice.randint(1, 2)):
@@ -46,13 +60,21 @@ def family(number: int) -> list[Member]:
         end = _after(rest[-1])
         start = _first(rest[cut]) if cut < len(rest) else end
         rest += retried(end, child) if dice.random() < 0.5 else []
-        told = json.loads(header) | {"id": f"fork-{child}", "parentSession": "p"}
-        members.append(Member([json.dumps(told | {"seedLength": start}).encode(), *rest], start))
+        members.append(child_of(PARENT, f"fork-{child}", header, rest, start))
+    if dice.random() < 0.5:
+        rest = members[-1].lines[1:]
+        members.append(child_of(f"fork-{child}", "grandchild", header, rest, _after(rest[-1])))
     for child in range(dice.randint(0, 2)):
         made = simulate(number + 7_000_000 + child, events=30, shape=shape, features=TAME)
-        told = json.loads(made.lines[0]) | {"parentSession": "p", "origin": "subagent"}
+        own = {"id": f"agent-{child}", "parentSession": PARENT, "origin": "subagent"}
+        told = json.loads(made.lines[0]) | own
         members.append(Member([json.dumps(told).encode(), *made.lines[1:]]))
     return members
+
+
+def child_of(parent: str, name: str, header: bytes, rows: list[bytes], start: int) -> Member:
+    told = json.loads(header) | {"id": name, "parentSession": parent, "seedLength": start}
+    return Member([json.dumps(told).encode(), *rows], start)
 
 
 def retried(first: int, number: int) -> list[bytes]:
@@ -114,23 +136,41 @@ def published(usage: UsageData) -> naive.Counts:
 
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_a_family_is_the_sum_of_its_own_parts(group: int) -> None:
-    caught = dict.fromkeys(naive.FAULTS, 0)
+    caught = dict.fromkeys((*naive.FAULTS, ALONE), 0)
     for members in families(group):
         found = [naive.samples(member.lines) for member in members]
-        told = []
-        for member, reports in zip(members, found, strict=True):
-            figured = figure(member.lines)
-            readers = figured.readers.counted(figured.session)
-            routes = [counts(row.usage) for _, row in readers.billing.table()]
-            own = naive.own_part(reports, member.start)
-            assert naive.total(routes) == own, member.lines[0]
-            assert published(figured.session.overview().usage) == own
-            told.append(own)
+        own = [naive.own_part(f, m.start) for f, m in zip(found, members, strict=True)]
+        figured = [figure(member.lines).session for member in members]
+        for session, part, member in zip(figured, own, members, strict=True):
+            routes = [counts(row.usage) for _, row in own_part(session).billing.table()]
+            assert naive.total(routes) == part, member.lines[0]
+            assert published(session.overview().usage) == part
+        assert whole_family(figured) == naive.total(own)
         starts = [member.start for member in members]
         for name, fault in naive.FAULTS.items():
             wrong = naive.total(map(fault, found, starts))
-            caught[name] += wrong != naive.total(told)
+            caught[name] += wrong != naive.total(own)
+        caught[ALONE] += own[0] != naive.total(own)
     assert min(caught.values()) > 0, caught  # each fault shows in some family
+
+
+def whole_family(members: list[Session]) -> naive.Counts:
+    """What the cost report says of the parent and all that come from it; compactions left out."""
+    records = {}
+    for session in members:
+        assert session.header is not None
+        records[session.header.session or ""] = of_header("", session.header), session
+    lineage = Family(replace(r, id=i) for i, (r, _) in records.items()).lineage(PARENT)
+    assert lineage is not None
+    kin = [PARENT, *(each.id for each in lineage.descendants)]
+    assert set(kin) == set(records)
+    spent = [cost(records[each][0], None, billed(records[each][1]), None) for each in kin]
+    usages = [route.usage for route in total(spent, None).routes]
+    return naive.total(map(published, usages))
+
+
+def billed(session: Session) -> Routes:
+    return [(route, Billed(row.usage)) for route, row in folded(session)]
 
 
 def test_a_fork_counts_nothing_of_its_prefix() -> None:
@@ -140,10 +180,11 @@ def test_a_fork_counts_nothing_of_its_prefix() -> None:
     told = json.loads(log[0]) | {"parentSession": "p", "seedLength": start}
     more = {"type": "turn/start", "seq": start, "time": 1, "data": {"turn": 900}}
     child = [json.dumps(told).encode(), *log[1:], json.dumps(more).encode()]
-    readers, parent = figure(child).readers, figure(log).readers
+    forked, whole = figure(child), figure(log)
+    readers, parent = forked.readers, whole.readers
     assert readers.billing.table() == []
     assert readers.tokens.total == Usage()
     assert readers.statistics.times == type(readers.statistics.times)()
     assert not readers.losses.sums
-    assert readers.prices.total == parent.prices.total  # the context is inherited
+    assert forked.session.surface.tokens == whole.session.surface.tokens  # it is inherited
     assert parent.billing.table()

@@ -33,7 +33,7 @@ def value(*log: Json) -> InjectedValue:
 
 
 def states(played: Playing) -> list[tuple[int, str, int | None]]:
-    every = liveness(played.events, played.nodes, played.shadowed_by)
+    every = liveness(played.events, [node.seq for node in played.surface()], played.shadowed_by)
     return [(each.seq, each.state, each.by) for each in every]
 
 
@@ -102,7 +102,7 @@ def test_scopes_stand_in_order_of_their_first_appearance() -> None:
 
 def test_a_checkpoint_is_a_context_and_a_user_message_is_none() -> None:
     played = tell(user(), checkpoint(0, 0))
-    assert liveness(played.events, played.nodes, played.shadowed_by) == [
+    assert liveness(played.events, [node.seq for node in played.surface()], played.shadowed_by) == [
         Liveness(1, "compact-checkpoint", None, None, "replace", "alive")
     ]
     assert value(user()).alive == 0

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operators.events import Event
+from operators.nodes import Node
 from operators.readers import pairing
 from operators.readers.pairing import Pairing, Pairs, cuts
-from operators.surface import Node
 from tests.operators.build import line
 from tests.operators.readers.playing import tell
 from tests.operators.records import checkpoint, result, say, user
@@ -44,7 +44,7 @@ def test_a_compaction_between_call_and_result_is_told() -> None:
     """The call leaves the surface, its result stays: a request with it would be refused."""
     played = tell(say(calls=("a",)), result("a"), checkpoint(0, 0))
     assert played.rooms["pairing"].value() == Pairs(waiting=-1, orphan_results=1)
-    assert played.quality == {"reader:pairing": 1}
+    assert played.quality == {"reader:toolPairing": 1}
     assert cuts(played.surface()).corrupt == 1
 
 
@@ -56,7 +56,7 @@ def test_a_compaction_that_takes_results_alone_is_told() -> None:
 def test_a_balanced_compaction_tears_nothing() -> None:
     played = tell(say(calls=("a",)), result("a"), say(calls=("b",)), checkpoint(0, 1))
     assert played.rooms["pairing"].value() == Pairs(waiting=1)
-    assert played.quality == {}
+    assert "reader:toolPairing" not in played.quality
 
 
 def test_a_result_without_a_call_is_corrupt_where_it_stands() -> None:
@@ -94,4 +94,6 @@ def _land(room: Pairing, new: Node, gone: tuple[Node, ...]) -> None:
     made = result() if new.type == "tool/result" else made
     event = line({**made, "seq": new.seq, "time": 0})
     assert isinstance(event, Event)
-    pairing.PAIRING[type(event.body)](room, event, event.body, gone)
+    for handlers in (pairing.PAIRING, pairing.REPLACING if gone else {}):
+        if type(event.body) in handlers:
+            handlers[type(event.body)](room, event, event.body, gone)

@@ -201,7 +201,7 @@ def test_identity(descriptor: Json, label: str | None, known: bool) -> None:
 def test_a_malformed_descriptor_takes_the_identity_away(wrong: Json) -> None:
     played = tell(describe(), wrong)
     assert played.rooms["identity"].value() is None
-    assert played.quality == {"reader:subagent": 1}
+    assert played.quality == {"reader:subagentIdentity": 1}
 
 
 def test_an_inherited_descriptor_is_the_ancestors() -> None:

@@ -14,18 +14,17 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from operators.events import EndSeed, Event, Header, Line
+from operators.nodes import Node
 from operators.readers import answers, documents, injected, pairing, references, titles
-from operators.readers.injected import Context
-from operators.readers.projections import Projections, Saved
+from operators.readers.projections import Projections
 from operators.readers.references import Subject
-from operators.surface import Node
-from operators.table import SHIFT
 from operators.text import to_json
+from tests.laws.folding import Saved
 from tests.operators.readers.hostile import logs
 from tests.operators.readers.playing import Playing, read
 from tests.strategies import any_logs, splits
 
-encode, decode = msgspec.json.encode, msgspec.json.decode
+encode = msgspec.json.encode
 reads = logs.map(lambda log: [read(line) for line in log])
 any_reads = any_logs.map(lambda log: [read(line) for line in log])
 
@@ -36,14 +35,10 @@ def seen(played: Playing) -> bytes:
 
 
 def restored(played: Playing) -> Playing:
-    """With readers that went through the bytes of a snapshot."""
-    twin = played.fork()
-    rooms = played.rooms
-    table = rooms.contexts
-    segments = [encode(table.segment(number)) for number in {key >> SHIFT for key in table}]
-    contexts = [each for part in segments for each in decode(part, type=list[Context])]
-    twin.rooms = Projections.restored(decode(encode(rooms.saved()), type=Saved), contexts)
-    twin.rooms.whole = rooms.whole
+    """With a session that went through the bytes of a snapshot."""
+    saved, twin = Saved(), played.fork()
+    saved.save(twin.session)
+    twin.session = saved.load()
     return twin
 
 
@@ -57,7 +52,9 @@ def test_no_input_raises(lines: list[Line]) -> None:
     assert encode(answers.own(played.rooms, told))
     assert all(each.text for each in documents.documents(played.events, played.mark))
     pairing.cuts(played.surface())
-    every = injected.liveness(played.events, played.nodes, played.shadowed_by)
+    every = injected.liveness(
+        played.events, [node.seq for node in played.surface()], played.shadowed_by
+    )
     assert {each.seq for each in every if each.state != "shadowed"} == set(played.rooms.contexts)
     titles.eligible_seqs(played.events)
     nodes = [played.messages[node.seq] for node in played.surface()]
@@ -92,10 +89,10 @@ def test_redelivery_is_silent(lines: list[Line], data: st.DataObject) -> None:
     assert seen(state.take_all(took[first:])) == before_all
 
 
-@given(reads, st.booleans(), st.data())
-def test_snapshot_then_tail(lines: list[Line], whole: bool, data: st.DataObject) -> None:
+@given(reads, st.data())
+def test_snapshot_then_tail(lines: list[Line], data: st.DataObject) -> None:
     cut = data.draw(st.integers(0, len(lines)), label="prefix")
-    state = Playing(whole=whole).take_all(lines[:cut])
+    state = Playing(whole=False).take_all(lines[:cut])
     resumed = restored(state)
     assert seen(resumed) == seen(state)
     assert seen(resumed.take_all(lines[cut:])) == seen(state.take_all(lines[cut:]))
@@ -110,7 +107,7 @@ def test_a_fork_begins_with_its_own(lines: list[Line], seed_length: int) -> None
     own = Playing(whole=True)
     for event in child.events:
         if event.seq >= seed_length and child.session.seed_cut is None:
-            own.rooms.take(event, own.session, ())
+            own.rooms.take(event, (), lambda _: None)
     ours, alone = child.values(), own.values()
     for name in ("title", "listing", "goal", "todos", "plan", "permissions"):
         if child.session.seed_cut is None and not ends_seed(child.events):
@@ -182,19 +179,22 @@ def _message(source: dict[str, Any]) -> dict[str, Any]:
     return {"id": "u", "role": "user", "content": [{"type": "text", "text": "x"}], "source": source}
 
 
+def unheard(_: str) -> None:
+    pass
+
+
 def test_one_event_one_cost() -> None:
     """An event costs the same early and late, and so do a copy and all values."""
-    state = Playing()
+    state = Projections()
     costs: dict[str, list[int]] = {}
-    session = state.session
     for line in events(4_000):
         assert isinstance(line, Event)
-        event, rooms = line, state.rooms.fork()
-        copied = lines_executed(state.rooms.fork)
-        took = lines_executed(lambda: rooms.take(event, session, ()))  # noqa: B023
+        event, rooms = line, state.fork()
+        copied = lines_executed(state.fork)
+        took = lines_executed(lambda: rooms.take(event, (), unheard))  # noqa: B023
         told = lines_executed(lambda: rooms.values(0))  # noqa: B023
-        rooms.contexts.dirty.clear()  # as a save does
-        state.rooms = rooms
+        rooms.own_contexts.dirty.clear()  # as a save does
+        state = rooms
         costs.setdefault(event.type, []).append(took)
         costs.setdefault("copy", []).append(copied)
         costs.setdefault("values", []).append(told)

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import msgspec
 from msgspec import Struct
 
 from operators import parking
-from operators.changes import Refused, TranscriptRow
+from operators.changes import Change, Refused, TranscriptRow
 from operators.events import Event, Fault, Header, Line
 from operators.parking import Mark
 from operators.session import Out, Session, enter_epoch
@@ -96,19 +96,24 @@ class BatchResult(Struct, frozen=True):
     taken: int
 
 
+Redact: TypeAlias = Callable[[Change], Change | None]
+"""The change that may leave, None: none may."""
+
+
 def fold_batch(
     records: Iterable[InRecord],
     states: SessionStates,
     max_row_bytes: int = limits.MAX_ROW_BYTES,
     strict: Callable[[str], bool] = never,
+    redact: Redact | None = None,
 ) -> BatchResult:
     """Fold ``records`` (of one partition, in offset order) onto the sessions of ``states``.
 
     The outputs go to the records' own partition; a row above ``max_row_bytes`` is cut. Any bytes
     are taken; nothing is raised for what a record may hold. Two batches in a row give what one
     does, but for coalescing. ``strict``: whether a session parks at its first fault; it must say
-    the same of it for ever."""
-    return render(advance(read(records), states, strict=strict), max_row_bytes)
+    the same of it for ever. ``redact``: see `render`."""
+    return render(advance(read(records), states, strict=strict), max_row_bytes, redact)
 
 
 # --- bytes -> lines -------------------------------------------------------------------------------
@@ -212,23 +217,34 @@ def _enter(touched: Touched, epoch: int) -> bool:
 # --- changes -> records ---------------------------------------------------------------------------
 
 
-def render(folded: Advanced, max_row_bytes: int = limits.MAX_ROW_BYTES) -> BatchResult:
-    """Changes and states as records, ready to send."""
+def render(
+    folded: Advanced,
+    max_row_bytes: int = limits.MAX_ROW_BYTES,
+    redact: Redact | None = None,
+) -> BatchResult:
+    """Changes and states as records, ready to send. What is told of a session passes ``redact``,
+    before anything is cut or encoded; states and dead letters are as they are."""
     result = BatchResult([], {}, [], folded.counts, folded.taken)
     for session, touched in folded.touched.items():
         if touched.out.changed or touched.out.kept:
-            _publish(result, session, touched, max_row_bytes)
+            _publish(result, session, touched, (max_row_bytes, redact))
     for record, refusal in folded.refused:
         result.outputs.append(dead_letter(record, refusal))
         result.counts[f"refused.{refusal.reason}"] += 1
     return result
 
 
-def _publish(result: BatchResult, session: str, touched: Touched, max_row_bytes: int) -> None:
+def _publish(
+    result: BatchResult, session: str, touched: Touched, door: tuple[int, Redact | None]
+) -> None:
+    max_row_bytes, redact = door
     state, outputs, partition = touched.state, result.outputs, touched.partition
     key = session.encode()
     named, epoch = ("session", key), ("epoch", b"%d" % state.epoch)
-    for change in touched.out.changes(state):
+    told: Iterable[Change] = touched.out.changes(state)
+    if redact is not None:
+        told = [left for each in told if (left := redact(each)) is not None]
+    for change in told:
         assert not isinstance(change, Refused), "refusals travel as dead letters"
         # Key and headers as `schemas.outbound` makes them, from parts that all records share.
         own, limit = key, MAX_VALUE_BYTES

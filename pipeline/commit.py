@@ -48,17 +48,18 @@ def deliver(
     # 1. Begin. An earlier transaction of this worker is over, or its producer was abandoned.
     step(1)
     transaction = sink.begin()
-    # 2. Outputs, snapshots and dead letters, each to its explicit partition.
-    step(2)
-    _send(transaction, folded)
-    # 3. The offsets to go on from, in the name of the member that polled and no later one: if the
+    # 2. The offsets to go on from, in the name of the member that polled and no later one: if the
     #    group has moved on since, the partitions may be another worker's. The broker would refuse
-    #    a passed generation, but takes a member without any.
-    step(3)
+    #    a passed generation, but takes a member without any. They are on their way while the
+    #    outputs are handed over, which hides three round trips (deploy/decisions).
+    step(2)
     _require_current(folded.member, current)
     transaction.send_offsets(folded.nexts, folded.member)
-    # 4. Wait until all is acknowledged, and look at each acknowledgement: a commit succeeds even
-    #    though a record was lost.
+    # 3. Outputs, snapshots and dead letters, each to its explicit partition.
+    step(3)
+    _send(transaction, folded)
+    # 4. Wait until all is acknowledged, the offsets too, and look at each acknowledgement: a commit
+    #    succeeds even though a record was lost.
     step(4)
     positions = transaction.flush()
     # 5. Commit. If this raises, the outcome is unknown.

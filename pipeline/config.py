@@ -21,9 +21,12 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Struct
 
+from operators.readers.references import BUDGET
+
 from . import limits
 from .errors import PipelineError
 from .patterns import ALL
+from .readers.parameters import AROUND
 
 ENVIRONMENT = "FOLDSTREAM_"
 CLIENT = "CLIENT_OPTION_"
@@ -38,6 +41,7 @@ _LOGIN = re.compile(r"://[^/@:]*:([^/@]*)@")
 
 Count: TypeAlias = Annotated[int, Meta(ge=1)]
 Seq: TypeAlias = Annotated[int, Meta(ge=0, le=2**53 - 1)]
+Size: TypeAlias = Annotated[int, Meta(ge=0)]
 Port: TypeAlias = Annotated[int, Meta(ge=1, le=65535)]
 ClientOption: TypeAlias = bool | int | float | str
 Patterns: TypeAlias = bool | tuple[str, ...]  #: all or none; as one text with commas between them
@@ -65,21 +69,37 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     instance: str | None = None
     max_row_bytes: Count = limits.MAX_ROW_BYTES
     skip_expired: bool = False
+    redaction: str | None = None  # also verify, gateway
     state_dir: str | None = None  # None: in the user's folder for state; "none": in memory
     resident_bytes: Count = limits.RESIDENT_BYTES
-    listen: str | None = None
+    listen: str | None = None  # also gateway
+    # gateway
+    database: str | None = None  # None: SQLite in the user's folder for state
+    token_file: str | None = None  # also watch
+    allow_hosts: tuple[str, ...] = ()
+    # watch
+    gateway: str = "http://127.0.0.1:8080"
     # ingest
     max_line_bytes: Count = limits.MAX_LINE_BYTES
-    follow: bool = False
+    follow: bool = False  # also show
     # fold, pages
     strict: Patterns = False  # also run, up, verify
     from_seq: Seq | None = None
     to_seq: Seq | None = None
     max_messages: Count = 50
     before: Seq | None = None
+    readers: bool = False
     # show, surface
     auxiliary: bool = False
-    at: Seq | None = None
+    color: Literal["auto", "always", "never"] = "auto"
+    at: Seq | None = None  # also query
+    # export
+    format: Literal["md", "html", "jsonl"] = "md"
+    output: str | None = None
+    # query, reference
+    around: Size = AROUND
+    rate_card: str | None = None
+    max_bytes: Size = BUDGET
     # up
     broker: str = "auto"
     port: Port | None = None
@@ -94,7 +114,7 @@ class Config(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     seed: int = 0
     to: str = "kafka"
     faults: str = ""
-    # deadletter
+    # deadletter, query
     limit: Count | None = None
     reason: str | None = None
     # verify

@@ -7,7 +7,8 @@ they are and never parsed.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec import Raw, Struct
 from operators.changes import SessionOverview, TranscriptRow
 from operators.events import Event, Header, Line
 from operators.history import MAX_MESSAGES, LogIndex, classify, events_pages
+from operators.nodes import Node
 from operators.session import Out, Session, final_rows
 from schemas.jsonl import Damage, open_log
 
@@ -103,6 +105,11 @@ class Folding:
 
     def take_all(self, lines: Iterable[Numbered], damage: list[Damage]) -> None:
         """Fold a file's lines; ``damage`` is what its reader adds to while they are read."""
+        for _ in self.walk(lines, damage):
+            pass
+
+    def walk(self, lines: Iterable[Numbered], damage: list[Damage]) -> Iterator[None]:
+        """`take_all`, a line at a time."""
         reported = 0
         for number, line in read_lines(lines):
             self._lines = number
@@ -113,6 +120,7 @@ class Folding:
                     return
             if not self.take(number, line):
                 return
+            yield
         self._damaged(damage[reported:])
 
     def _damaged(self, damage: Iterable[Damage]) -> None:
@@ -149,6 +157,41 @@ class Folding:
         view = SurfaceView()
         view.apply_all(self.out.surface)
         return view
+
+    # --- what answers look at, after the last line ------------------------------------------------
+
+    @property
+    def session_id(self) -> str | None:
+        return self.session.session
+
+    @cached_property
+    def surface_view(self) -> SurfaceView:
+        return self.view()
+
+    @cached_property
+    def shadowed_by(self) -> dict[int, int]:
+        """Shadowed seq → the replacement that took it off the surface."""
+        replaced = self.surface_view.replacements
+        return {seq: each.seq for each in replaced for seq in each.shadowed}
+
+    @cached_property
+    def current(self) -> frozenset[int]:
+        return frozenset(self.surface_view.nodes)
+
+    def mark(self, seq: int) -> str:
+        """What a seq is on the surface: C, S or -."""
+        return "C" if seq in self.current else "S" if seq in self.shadowed_by else "-"
+
+    def replaced(self, seq: int) -> tuple[int, ...]:
+        """The nodes that the event of that seq replaced, in surface order."""
+        found = (each.shadowed for each in self.surface_view.replacements if each.seq == seq)
+        return tuple(next(found, ()))
+
+    def nodes(self) -> list[Node]:
+        """The nodes in surface order."""
+        return list(self.session.surface.nodes())
+
+    # --- what is printed --------------------------------------------------------------------------
 
     def rows(self) -> list[TranscriptRow]:
         """The transcript: deleted rows left out, a running one with its open text, sorted."""

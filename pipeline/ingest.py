@@ -13,17 +13,15 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from typing import TypeAlias
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from schemas.counting import with_seqs
-from schemas.deadletter import DeadLetter, Header, bound_dead_letter, encode_dead_letter
-from schemas.directory import Found, Problem, scan
+from schemas.deadletter import DeadLetter, bound_dead_letter, encode_dead_letter
+from schemas.directory import Found, Peeks, Problem, scan
 from schemas.encoder import utf8
-from schemas.jsonl import Damage, LogFile, LogLine, open_log
-from schemas.names import is_log
+from schemas.growing import holds
+from schemas.jsonl import Damage, LogFile, LogLine, Place, open_log
 
 from . import limits
 from .cursor import Already, Cursor
@@ -31,6 +29,9 @@ from .deadletter import MAX_LETTER_BYTES
 from .errors import Poison
 from .lines import LineSink
 from .ports import Clock, OutRecord
+from .progress import Progress
+from .refused import Letters, Refused, headers_of
+from .watching import Sign, Watch, sign
 
 __all__ = ["Already", "Ingest", "Progress"]
 
@@ -44,26 +45,9 @@ FRAME_BYTES = 128
 _UNREADABLE = frozenset({"unreadable", "frame-magic", "frame-corrupt"})
 _DEAD = _UNREADABLE | {"too-large"}
 
-Sign: TypeAlias = tuple[int, int, int]
-"""Size, time of change in ns, inode: while these stand, a file is not read again."""
-
 
 def _silent(_: object) -> None:
     """Nobody listens."""
-
-
-class Progress(Struct):
-    """Counts so far: ``sessions`` seen, ``unreadable`` of them (wholly or from some byte on), lines
-    ``sent`` and their ``bytes``, lines ``known`` to be there already, ``dead_letters`` made,
-    ``epochs`` begun anew."""
-
-    sessions: int = 0
-    unreadable: int = 0
-    sent: int = 0
-    bytes: int = 0
-    known: int = 0
-    dead_letters: int = 0
-    epochs: int = 0
 
 
 class Ingest:
@@ -72,6 +56,7 @@ class Ingest:
     ``already`` is asked once per session. ``note`` hears, once each, what was found that is no dead
     letter: torn tails, and whatever a harness would refuse. ``progress`` is called every so often,
     always with the same running counts. ``max_record_bytes``: what the events topic takes at most.
+    ``letters``: the dead letters there are, of which none is made again.
     """
 
     def __init__(
@@ -80,6 +65,7 @@ class Ingest:
         events_topic: str,
         already: Callable[[str], Already | None],
         *,
+        letters: Letters = tuple,
         progress: Callable[[Progress], None] = _silent,
         note: Callable[[str], None] = _silent,
         max_line_bytes: int = limits.MAX_LINE_BYTES,
@@ -94,13 +80,17 @@ class Ingest:
         self._limit = max_line_bytes
         self._most = max_record_bytes
         self._said: set[tuple[Path, str, int | None]] = set()
+        self._refused = Refused(letters)
         self._read: dict[str, tuple[Found, Already | None]] = {}
+        self._sessions: dict[str, str] = {}  # by path
         self._signs: dict[Path, Sign] = {}
+        self._places: dict[Path, Place] = {}
+        self._peeks: Peeks = {}
 
     def once(self, roots: Iterable[Path]) -> Progress:
         """One pass over all files that changed since the last; returns when all is acknowledged."""
         for root in roots:
-            found = scan(root)
+            found = scan(root, self._peeks)
             files = {entry.path for entry in found.sessions}
             for problem in found.problems:
                 if problem.path not in files or problem.code not in _DEAD:
@@ -115,16 +105,32 @@ class Ingest:
     def follow(
         self, roots: Sequence[Path], clock: Clock, stop: Callable[[], bool], interval: float = 1.0
     ) -> Progress:
-        """Pass after pass, ``interval`` seconds apart, until ``stop()``. While nothing changes, a
-        pass looks at names and sizes alone."""
-        last: dict[Path, Sign] | None = None
+        """Pass after pass, ``interval`` seconds apart, until ``stop()``. A pass looks at names and
+        sizes; of files that have grown it reads what is new, and only if there are others than
+        before does it look at all of them."""
+        watch = Watch(roots)
         while not stop():
-            now = dict(chain.from_iterable(map(_signs, roots)))
-            if now != last:
+            seen = watch.look()
+            if seen.others or (seen.grown and not self._more(seen.grown)):
                 self.once(roots)
-                last = now
             clock.sleep(interval)
         return self.counts
+
+    def _more(self, paths: Iterable[str]) -> bool:
+        """Send what these files have more than before; False if one is not as it was up to there:
+        it may be another session now."""
+        for path in paths:
+            session = self._sessions.get(path)
+            if session is None:
+                continue  # none that is read: an older generation, a second file of one id
+            found, _ = self._read[session]
+            place = self._places.get(found.path)
+            if place is None or not holds(found.path, place):
+                return False
+            self._session(found)
+        self._sink.flush()
+        self._progress(self.counts)
+        return True
 
     # --- one session ------------------------------------------------------------------------------
 
@@ -136,17 +142,20 @@ class Ingest:
         if before is None:
             self.counts.sessions += 1
             known = self._already(found.session)
+            if known is not None:
+                self._refused.underway(found.session, known.epoch, known.unnumbered)
         elif before.path.parent != found.path.parent and before.path.exists():
             message = f"{found.path}: session {found.session!r} is read from {before.path}"
             self._say(Problem("duplicate-id", message, found.path))
             return
-        sign = _sign(found.path)
-        if before == found and sign is not None and self._signs.get(found.path) == sign:
+        now = sign(found.path)
+        if before == found and now is not None and self._signs.get(found.path) == now:
             return
-        damage, now = self._file(found, known)
-        self._read[found.session] = (found, now)
-        if sign is not None:
-            self._signs[found.path] = sign
+        damage, known = self._file(found, known)
+        self._read[found.session] = (found, known)
+        self._sessions[str(found.path)] = found.session
+        if now is not None:
+            self._signs[found.path] = now
         if before is None and any(entry.code in _UNREADABLE for entry in damage):
             self.counts.unreadable += 1
         for entry in damage:
@@ -157,19 +166,28 @@ class Ingest:
         """Send what is new in one file; what is wrong with it, and what the topic has then."""
         if not found.path.is_file():  # a pipe would be waited for
             return [Damage("unreadable", f"{found.path}: not a file", lost=True)], known
-        log = open_log(found.path, max_line_bytes=self._limit)
-        cursor = self._send(found, log, Cursor(known))
+        log = open_log(
+            found.path, max_line_bytes=self._limit, after=self._places.pop(found.path, None)
+        )
+        cursor = self._send(found, log, known)
         lost = any(entry.code in _UNREADABLE for entry in log.damage)
         if known is not None and (cursor.replaced or (cursor.shrank and not lost)):
             self.counts.epochs += 1
             log = open_log(found.path, max_line_bytes=self._limit)
-            cursor = self._send(found, log, Cursor(Already(known.epoch + 1)))
+            cursor = self._send(found, log, Already(known.epoch + 1))
+        if log.place is not None and cursor.reached:
+            self._places[found.path] = log.place
         return log.damage, cursor.already() if cursor.lines else known
 
-    def _send(self, found: Found, log: LogFile, cursor: Cursor) -> Cursor:
+    def _send(self, found: Found, log: LogFile, known: Already | None) -> Cursor:
         key = found.session.encode()
         partition = self._sink.partition(key)
-        for line in _numbered(log, found.path, self._limit):
+        epoch = known.epoch if known is not None else 0
+        lines = _numbered(log, found.path, self._limit)
+        cursor = Cursor(
+            known, lambda line: self._refused.sent(found.session, epoch, line), rest=log.resumed
+        )
+        for line in lines:
             wanted = cursor.wants(line)
             if cursor.replaced:
                 break
@@ -235,12 +253,13 @@ class Ingest:
 
     def _dead_letter(self, path: Path, damage: Damage, session: str | None) -> None:
         """A line or a file that never was a record: the coordinates are file and byte range."""
+        reason = "too-large" if damage.code == "too-large" else "unreadable"
+        file = os.fsencode(path)
+        if self._refused.told(reason, file, None if damage.end is None else damage.offset):
+            return
         key = None if session is None else utf8(session)
-        place = [Header("file", os.fsencode(path))]
-        if damage.offset is not None and damage.end is not None:
-            place.append(Header("bytes", b"%d-%d" % (damage.offset, damage.end)))
         letter = DeadLetter(
-            reason="too-large" if damage.code == "too-large" else "unreadable",
+            reason=reason,
             message=f"{path}: {damage.message}",
             topic=self._topic,
             partition=-1,
@@ -250,7 +269,7 @@ class Ingest:
             fault_seq=None,
             key=key,
             value=None,
-            headers=tuple(place),
+            headers=headers_of(file, damage.offset, damage.end),
         )
         value = encode_dead_letter(bound_dead_letter(letter, MAX_LETTER_BYTES))
         partition = self._sink.partition(key or b"")
@@ -269,26 +288,10 @@ def _numbered(log: LogFile, path: Path, limit: int) -> Iterator[LogLine]:
     head = list(islice(log.lines, 2))
     lines = chain(head, log.lines)
     rows = [line for line in head if line.count]
-    if not rows or rows[0].seq is not None:
+    if log.resumed or not rows or rows[0].seq is not None:
         return lines
     again = open_log(path, max_line_bytes=limit)
-    return lines if any(line.seq is not None for line in again.lines) else with_seqs(lines)
-
-
-def _signs(root: Path) -> Iterator[tuple[Path, Sign]]:
-    """Every log below ``root`` (or itself) as it is now."""
-    paths = (
-        Path(folder, name) for folder, _, names in os.walk(root) for name in names if is_log(name)
-    )
-    for path in chain([root] if root.is_file() else (), paths):
-        sign = _sign(path)
-        if sign is not None:
-            yield path, sign
-
-
-def _sign(path: Path) -> Sign | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_size, found.st_mtime_ns, found.st_ino
+    if any(line.seq is not None for line in again.lines):
+        return lines
+    log.place = None
+    return with_seqs(lines)

@@ -156,6 +156,9 @@ HEARTBEAT_MS: Final = 1_000
 #: Reading a topic without any progress; longer than a transaction may stay open.
 READ_STALL_S: Final = 30.0
 
+#: A command that reads topics at rest asks again for so long: a broker is back after some 20 s.
+READ_PATIENCE_S: Final = 60.0
+
 #: A worker that has committed nothing for this long gives up, and its supervisor takes over.
 RETRY_BUDGET_S: Final = 60.0
 

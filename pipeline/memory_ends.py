@@ -234,7 +234,16 @@ class MemoryReader:
         return True
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        return self._broker.committed(group) if self._broker.subscribed(group, topic) else {}
+        if not self._broker.subscribed(group, topic):
+            return {}
+        waited = 0.0
+        while True:
+            try:
+                return self._broker.committed(group)
+            except Retriable:
+                if not self._held(waited):
+                    raise
+                waited += TICK_S
 
     def close(self) -> None:
         """Nothing is open."""

@@ -16,12 +16,18 @@ _UNSAFE = re.compile(
     "\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff"
     "\U000e0000-\U000e007f]"
 )
+# More marks on one letter than any script sets: they would reach over the lines around it.
+_PILE = re.compile(
+    "([\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]{4})"
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20f0\ufe20-\ufe2f]+"
+)
 _TAB = "    "
 
 
 def visible(text: str) -> str:
     """Text of several lines: newlines stay, a tab is four blanks, the rest is shown by name."""
-    return _UNSAFE.sub(_shown, text.replace("\r\n", "\n")).replace("\t", _TAB)
+    plain = _UNSAFE.sub(_shown, text.replace("\r\n", "\n")).replace("\t", _TAB)
+    return plain if plain.isascii() else _PILE.sub(r"\1", plain)
 
 
 def visible_line(text: str) -> str:

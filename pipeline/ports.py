@@ -128,18 +128,19 @@ class Transaction(Protocol):
     """One open transaction; the steps in the order of `commit.deliver`. Never aborted by us: a
     transaction that cannot commit is abandoned with its producer (`Sink.abandon`)."""
 
+    def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
+        """Begin to commit the offsets of the *next* records to read, on behalf of ``member``;
+        `flush` waits for it. A member that never joined, or whose generation passed, is refused:
+        here or there."""
+        ...
+
     def send(self, record: OutRecord) -> None:
         """Hand over one record; its outcome is known at `flush`. `Poison` if it is too large."""
         ...
 
-    def send_offsets(self, offsets: Mapping[int, int], member: Member) -> None:
-        """Offsets of the *next* records to read, on behalf of ``member``. A member that never
-        joined, or whose generation passed, is refused."""
-        ...
-
     def flush(self) -> dict[int, int]:
-        """Return when every record sent is acknowledged; raise if one is not. Gives, for each
-        partition of the state topic, the offset after the last record sent there."""
+        """Return when the offsets and every record sent are acknowledged; raise if one is not. For
+        each partition of the state topic it gives the offset after the last record sent there."""
         ...
 
     def commit(self) -> None:
@@ -209,7 +210,8 @@ class Reader(Protocol):
         ...
 
     def committed(self, group: str, topic: str) -> dict[int, int]:
-        """The group's committed offset per partition; one without any is left out."""
+        """The group's committed offset per partition; one without any is left out. While an open
+        transaction carries some of them, its end is waited for, in the end `Retriable`."""
         ...
 
     def close(self) -> None: ...

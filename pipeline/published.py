@@ -41,23 +41,48 @@ class Published(Struct, frozen=True):
 
 def session(reader: Reader, names: Names, session_id: str) -> Published | None:
     """The session's present, None if it has no overview. Reads its partition from the start."""
-    key = session_id.encode("utf-8", "replace")
-    found = _overview(reader, names.of("overview"), key)
+    found = overview(reader, names, session_id)
     if found is None:
         return None
-    partition, overview = found
+    partition, present = found
+    rows = _rows(_own(reader, names, found, "transcript", TranscriptRow))
+    if any(running(row) for row in rows):
+        partials = list(_own(reader, names, found, "partials", PartialText))
+        rows = [_joined(row, partials) if running(row) else row for row in rows]
+    return Published(partition, present, rows, list(surface(reader, names, found)))
 
-    def read(role: str, kind: type[C], prefix: bytes = b"") -> list[C]:
-        records = reader.read(names.of(role), partition)
-        mine = (r for r in records if r.key is not None and _is_of(r.key, key, prefix))
-        changes = (change for change in _changes(mine) if isinstance(change, kind))
-        return [change for change in changes if _epoch(change) == overview.epoch]
 
-    rows = _rows(read("transcript", TranscriptRow, KEY_SEPARATOR))
-    if any(_running(row) for row in rows):
-        partials = read("partials", PartialText)
-        rows = [_joined(row, partials) if _running(row) else row for row in rows]
-    return Published(partition, overview, rows, read("surface", SurfaceChange))
+def overview(reader: Reader, names: Names, session_id: str) -> tuple[int, SessionOverview] | None:
+    """The partition of a session and its present overview, None if it has none."""
+    key, topic = session_id.encode("utf-8", "replace"), names.of("overview")
+    for partition in range(reader.partitions(topic)):
+        mine = [r for r in reader.read(topic, partition) if r.key == key]
+        for change in _changes(mine[-1:]):
+            if isinstance(change, SessionOverview):
+                return partition, change
+    return None
+
+
+def surface(
+    reader: Reader, names: Names, found: tuple[int, SessionOverview]
+) -> Iterator[SurfaceChange]:
+    """The surface's changes of a session that was ``found``, in the order published."""
+    return _own(reader, names, found, "surface", SurfaceChange)
+
+
+def _own(
+    reader: Reader, names: Names, found: tuple[int, SessionOverview], role: str, kind: type[C]
+) -> Iterator[C]:
+    """What that topic holds of the session's present epoch."""
+    partition, present = found
+    key = (present.session or "").encode("utf-8", "replace")
+    prefix = KEY_SEPARATOR if role == "transcript" else b""
+    records = reader.read(names.of(role), partition)
+    mine = (r for r in records if r.key is not None and _is_of(r.key, key, prefix))
+    named = present.session, present.epoch  # another id may begin as a key of ours
+    for change in _changes(mine):
+        if isinstance(change, kind) and _of(change) == named:
+            yield change
 
 
 def _is_of(record: bytes, session_key: bytes, separator: bytes) -> bool:
@@ -66,9 +91,8 @@ def _is_of(record: bytes, session_key: bytes, separator: bytes) -> bool:
     return record.startswith(session_key + separator)
 
 
-def _epoch(change: object) -> int:
-    epoch: int = getattr(change, "epoch", -1)
-    return epoch
+def _of(change: object) -> tuple[object, object]:
+    return getattr(change, "session", None), getattr(change, "epoch", -1)
 
 
 def _changes(records: Iterable[InRecord]) -> Iterator[object]:
@@ -91,22 +115,14 @@ def overviews(reader: Reader, names: Names) -> Iterator[SessionOverview]:
                 yield change
 
 
-def _overview(reader: Reader, topic: str, key: bytes) -> tuple[int, SessionOverview] | None:
-    for partition in range(reader.partitions(topic)):
-        mine = [r for r in reader.read(topic, partition) if r.key == key]
-        for change in _changes(mine[-1:]):
-            if isinstance(change, SessionOverview):
-                return partition, change
-    return None
-
-
 def _rows(upserts: Iterable[TranscriptRow]) -> list[TranscriptRow]:
     last = {row.key: row for row in upserts}
     rows = [row for row in last.values() if not row.deleted]
     return sorted(rows, key=lambda row: (row.anchor_seq, row.anchor_rank, row.key))
 
 
-def _running(row: TranscriptRow) -> bool:
+def running(row: TranscriptRow) -> bool:
+    """Whether text of the row may still be on its way."""
     return isinstance(row.data, AssistantData) and row.data.status == "running"
 
 

@@ -6,13 +6,12 @@ colour are rich's; this file says what stands where.
 
 from __future__ import annotations
 
-import json
+import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from itertools import chain
 from typing import Any, assert_never
 
-from msgspec import Raw
 from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.text import Text
 
@@ -32,7 +31,9 @@ from operators.changes import (
     UnknownData,
 )
 
-from .plain import visible, visible_line
+from .cutting import cut, readable
+from .plain import visible_line
+from .render_blocks import blocks, decoded, dim, head
 from .surfaces import SurfaceView
 
 _INDENT = "  "
@@ -42,7 +43,7 @@ _STYLES = {
     "steering": "bold cyan",
     "assistant": "bold green",
     "tool": "yellow",
-    "compaction": "bold magenta",
+    "compaction": "dim",
     "command": "magenta",
     "turn-error": "bold red",
     "max-tokens": "red",
@@ -59,15 +60,44 @@ def transcript(
             yield render_row(row)
 
 
-def render_row(row: TranscriptRow) -> RenderableType:
-    """One row: a heading that says where it stands, then its body, indented."""
+def render_row(row: TranscriptRow, *, again: bool = False, whole: bool = False) -> RenderableType:
+    """One row: a heading that says where it stands, then its body, indented. ``again``: it was
+    shown before as it is no more; it may not be part of the transcript now. ``whole``: all of a
+    tool's output, and what a compaction summarised."""
     title, body = _row(row)
-    style = _STYLES.get(row.kind, "dim")
-    if row.visibility == "auxiliary":
-        style = "dim"
-    heading = Text(visible_line(title), style)
+    if whole:
+        body = _whole(row, body)
+    style = "dim" if row.visibility == "auxiliary" else _STYLES.get(row.kind, "dim")
+    heading = Text(cut(visible_line(title)), style)
+    if _marks(row):
+        heading.no_wrap, heading.overflow = True, "ellipsis"
+    if again and row.deleted:
+        heading, body = Text(f"withdrawn: {visible_line(row.kind)}", "dim"), []
     heading.append(f"  #{row.anchor_seq}{clock(row.time)}", "dim")
+    if again and not row.deleted:
+        heading.append("  (changed)", "dim")
     return _block(heading, body)
+
+
+def _marks(row: TranscriptRow) -> bool:
+    """Whether the row is a compaction's one line."""
+    data = row.data
+    return isinstance(data, CompactionData) or (
+        isinstance(data, CommandData) and data.compaction is not None
+    )
+
+
+def plain(row: TranscriptRow) -> str:
+    """What a person sees of a row, but for where it stands."""
+    title, body = _row(row)
+    return "\n".join((title, *(text.plain for text in body)))
+
+
+def underway(row: TranscriptRow) -> str:
+    """A row that still runs, in a few words."""
+    if isinstance(row.data, CompactionData):
+        return "compacting"
+    return visible_line(_row(row)[0])[:60]
 
 
 def surface(view: SurfaceView, current: Iterable[int]) -> Iterator[RenderableType]:
@@ -75,12 +105,12 @@ def surface(view: SurfaceView, current: Iterable[int]) -> Iterator[RenderableTyp
     for seq in current:
         kind = visible_line(view.types.get(seq) or "?")
         message = view.message(seq)
-        fields = {} if message is None else _json(message)
+        fields = {} if message is None else decoded(message)
         role = fields.get("role") if isinstance(fields, dict) else None
         heading = Text(visible_line(role) if isinstance(role, str) else kind, "bold")
         heading.append(f"  #{seq}  {kind}", "dim")
         content = fields.get("content") if isinstance(fields, dict) else None
-        body = [Text("(no message)", "dim")] if message is None else list(_blocks(content))
+        body = [Text("(no message)", "dim")] if message is None else list(blocks(content))
         yield _block(heading, body)
 
 
@@ -108,10 +138,10 @@ def _row(row: TranscriptRow) -> tuple[str, list[Text]]:
     match data:
         case MessageData():
             label = f"{row.kind} ({data.producer})" if data.producer else row.kind
-            return label, list(_blocks(_json(data.content)))
+            return label, list(blocks(decoded(data.content)))
         case AssistantData():
             status = "" if data.status == "settled" else f" ({data.status})"
-            return f"assistant{status}", list(_blocks(_json(data.blocks)))
+            return f"assistant{status}", list(blocks(decoded(data.blocks)))
         case ToolData():
             return _tool(data)
         case CommandData():
@@ -119,11 +149,11 @@ def _row(row: TranscriptRow) -> tuple[str, list[Text]]:
         case CompactionData():
             return _compaction(data)
         case RetryData():
-            failure = _json(data.attempts[-1].failure) if data.attempts else None
-            return f"retry {len(data.attempts)} ({data.status})", [_dim(_failure(failure))]
+            failure = decoded(data.attempts[-1].failure) if data.attempts else None
+            return f"retry {len(data.attempts)} ({data.status})", [dim(_failure(failure))]
         case TurnErrorData():
             text = "message withheld (AUTH)" if data.masked else data.message or "no message"
-            return f"error {data.code or ''}".rstrip(), [Text(visible(text), "red")]
+            return f"error {data.code or ''}".rstrip(), [Text(readable(text), "red")]
         case TurnData():
             return _turn(row.turn, data), []
         case GapData() | UnknownData() | MaxTokensData():
@@ -131,6 +161,16 @@ def _row(row: TranscriptRow) -> tuple[str, list[Text]]:
         case None:
             return row.kind, []
     assert_never(data)
+
+
+def _whole(row: TranscriptRow, body: list[Text]) -> list[Text]:
+    data = row.data
+    if isinstance(data, ToolData):
+        return _tool(data, sys.maxsize)[1]
+    marker = data.compaction if isinstance(data, CommandData) else data
+    if isinstance(marker, CompactionData) and marker.summary:
+        return [*body, Text(readable(marker.summary))]
+    return body
 
 
 def _fact(data: GapData | UnknownData | MaxTokensData) -> str:
@@ -141,40 +181,44 @@ def _fact(data: GapData | UnknownData | MaxTokensData) -> str:
     return "output limit reached"
 
 
-def _tool(data: ToolData) -> tuple[str, list[Text]]:
-    body = [_dim(visible_line(data.arguments))] if data.arguments else []
+def _tool(data: ToolData, most: int = TOOL_LINES) -> tuple[str, list[Text]]:
+    body = [dim(cut(visible_line(data.arguments)))] if data.arguments else []
     if data.status in ("ok", "error"):
-        body += _head(_blocks(_json(data.content)), "red" if data.is_error else "")
+        body += head(blocks(decoded(data.content)), "red" if data.is_error else "", most)
     body += chain.from_iterable(_sub_call(call) for call in data.sub_calls)
-    return f"tool {data.name or '(unknown)'}: {data.status}", body
+    title = f"tool {data.name or '(unknown)'}: {data.status}"
+    if data.call_time and data.result_time and data.status in ("ok", "error"):
+        title += f", {_seconds(data.result_time - data.call_time)}"
+    return title, body
 
 
 def _sub_call(call: SubCall, depth: int = 1) -> Iterator[Text]:
     indent = "  " * min(depth, 20)
-    yield _dim(indent + visible_line(f"{call.name or '(unknown)'}: {call.status}"))
+    yield dim(indent + visible_line(f"{call.name or '(unknown)'}: {call.status}"))
     for nested in call.sub_calls:
         yield from _sub_call(nested, depth + 1)
 
 
 def _command(data: CommandData) -> tuple[str, list[Text]]:
     title = f"/{data.name or '(unknown)'}{data.args or ''}: {data.status}"
-    body = [Text(visible(data.text))] if data.text else []
+    body = [Text(readable(data.text))] if data.text else []
     if data.compaction is not None:
-        marker, summary = _compaction(data.compaction)
-        body += [Text(visible_line(marker), "magenta"), *summary]
+        marker, failure = _compaction(data.compaction)
+        if data.status == "success":  # its text says the same
+            return f"/{data.name or '(unknown)'}{data.args or ''} · {marker}", failure
+        body += [dim(visible_line(marker)), *failure]
     return title, body
 
 
 def _compaction(data: CompactionData) -> tuple[str, list[Text]]:
+    """One line: what the log does not say is left out. The summary is part of the surface."""
     facts = [data.trigger, data.status if data.status != "landed" else None]
     facts += [f"{data.item_count} items" if data.item_count is not None else None]
     facts += [f"{data.token_count} tokens" if data.token_count is not None else None]
-    title = "history compacted" if data.status == "landed" else "compaction"
-    told = ", ".join(fact for fact in facts if fact)
-    body = [Text(visible(data.error), "red")] if data.error else []
-    if data.summary:
-        body += _head([Text(visible(data.summary))], "italic")
-    return f"{title} ({told})" if told else title, body
+    facts += [_seconds(data.duration_ms) if data.duration_ms is not None else None]
+    title = "compacted" if data.status == "landed" else "compaction"
+    body = [Text(readable(data.error), "red")] if data.error else []
+    return " · ".join([title, *(fact for fact in facts if fact)]), body
 
 
 def _turn(number: int | None, data: TurnData) -> str:
@@ -185,63 +229,14 @@ def _turn(number: int | None, data: TurnData) -> str:
 def _failure(failure: Any) -> str:
     fields = failure if isinstance(failure, dict) else {}
     told = [fields.get("code"), fields.get("message")]
-    return visible(": ".join(part for part in told if isinstance(part, str)))
+    return readable(": ".join(part for part in told if isinstance(part, str)))
 
 
-# --- content blocks -------------------------------------------------------------------------------
+# --- figures -------------------------------------------------------------------------------------
 
 
-def _blocks(content: Any) -> Iterator[Text]:
-    """Any content: the blocks known to a reader as such, everything else by its type."""
-    if isinstance(content, str):
-        yield Text(visible(content))
-        return
-    for block in content if isinstance(content, list) else ():
-        fields = block if isinstance(block, dict) else {}
-        kind, text = fields.get("type"), fields.get("text")
-        if kind == "text" and isinstance(text, str):
-            yield Text(visible(text))
-        elif kind == "reasoning" and isinstance(text, str):
-            yield Text(visible(text), "dim italic")
-        elif kind == "tool-call":
-            name = visible_line(str(fields.get("name")))
-            yield _dim(f"→ {name} {visible_line(str(fields.get('arguments') or ''))}")
-        elif kind == "tool-result":
-            yield from _blocks(fields.get("content"))
-        elif kind == "image":
-            yield _dim(_image(fields))
-        else:
-            yield _dim(f"[{visible_line(str(kind))}]")
-
-
-def _image(fields: dict[str, Any]) -> str:
-    about = fields.get("attachment")
-    about = about if isinstance(about, dict) else {}
-    told = [about.get("name"), about.get("mediaType")]
-    text = " ".join(["image", *(visible_line(part) for part in told if isinstance(part, str))])
-    return f"[{text}, offloaded]" if fields.get("offloaded") is True else f"[{text}]"
-
-
-def _head(texts: Iterable[Text], style: str) -> list[Text]:
-    """The first lines of an output, and how many more there are."""
-    lines = Text("\n").join(list(texts)).split("\n", allow_blank=True)
-    shown = [Text("\n").join(lines[:TOOL_LINES])]
-    shown[0].stylize(style)
-    if len(lines) > TOOL_LINES:
-        shown.append(_dim(f"… {len(lines) - TOOL_LINES} more lines"))
-    return shown
-
-
-def _dim(text: str) -> Text:
-    return Text(text, "dim")
-
-
-def _json(value: Raw) -> Any:
-    """Opaque JSON as Python values; unpaired halves and huge numbers come through."""
-    try:
-        return json.loads(bytes(value))
-    except (ValueError, RecursionError):  # more digits than Python converts, very deep
-        return None
+def _seconds(ms: int) -> str:
+    return f"{max(ms, 0) / 1000:.1f} s"
 
 
 def clock(time: int | None) -> str:

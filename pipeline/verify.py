@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct, field, structs
 
 from . import limits
-from .batch import never
+from .batch import Redact, never
 from .errors import Fatal
 from .ports import Reader
 from .proof.letters import Judged, Letters
@@ -84,19 +84,21 @@ class Verdict(Struct, frozen=True, kw_only=True):
         return not self.differing and not self.undecided_count
 
 
-def verify(
+def verify(  # noqa: PLR0913 - by name, but the first four
     reader: Reader,
     names: Names,
     max_row_bytes: int = limits.MAX_ROW_BYTES,
     told: Told = lambda *_: None,
     *,
     strict: Callable[[str], bool] = never,
+    redact: Redact | None = None,
     session: str | None = None,
     rounds: int = ROUNDS,
     pause: Callable[[], None] = lambda: time.sleep(PAUSE_S),
 ) -> Verdict:
-    """Compare everything, or what concerns ``session``. Workers may go on meanwhile. ``strict`` as
-    they were given. `Fatal` when a topic is missing, or the temporary file cannot be written."""
+    """Compare everything, or what concerns ``session``. Workers may go on meanwhile. ``strict`` and
+    ``redact`` as they were given. `Fatal` when a topic is missing, or the temporary file cannot be
+    written."""
     for role in ("events", "surface", "transcript", "overview", "deadletter"):
         if reader.partitions(names.of(role)) == 0:
             raise Fatal(f"topic {names.of(role)} is missing", "run `foldstream topics create`")
@@ -105,6 +107,7 @@ def verify(
         names=names,
         max_row_bytes=max_row_bytes,
         strict=strict,
+        redact=redact,
         session=None if session is None else session.encode("utf-8", "surrogatepass"),
         rounds=rounds,
         pause=pause,

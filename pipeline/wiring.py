@@ -24,7 +24,7 @@ from reactivex.subject import Subject
 from operators.rx import Batch, map_parts
 
 from . import limits
-from .batch import Advanced, BatchResult, ReadRecord, advance, never, read, render
+from .batch import Advanced, BatchResult, ReadRecord, Redact, advance, never, read, render
 from .commit import Folded
 from .errors import Fatal, PipelineError, StoreDamaged
 from .loop import Policy, Worker
@@ -52,8 +52,8 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     ``stop`` ends the run after the batch in hand; ``stop_at_end`` when everything is read. Its
     partitions are kept for its return for the session timeout, unless ``leave`` is set by then.
     ``skip_expired`` goes on behind records that expired unfolded. ``state_dir``: where the local
-    store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``step`` is
-    called before each line of `commit.deliver`."""
+    store is kept, None: in memory. ``strict``: patterns of the sessions that park. ``redact``: what
+    all that leaves passes. ``step`` is called before each line of `commit.deliver`."""
 
     broker: str | MemoryBroker
     instance: str
@@ -70,6 +70,7 @@ class WorkerSettings(Struct, frozen=True, kw_only=True):
     skip_expired: bool = False
     state_dir: Path | None = None
     strict: tuple[str, ...] = ()
+    redact: Redact | None = None
     step: Callable[[int], None] = _no_step
 
     @property
@@ -104,7 +105,7 @@ def build(settings: WorkerSettings, observer: Observer | None = None) -> Running
         skip_expired=settings.skip_expired,
     )
     worker = Worker(ends, states, policy, observer=observer, step=settings.step)
-    return wire(worker, states, settings.max_row_bytes, matcher(settings.strict))
+    return wire(worker, states, settings.max_row_bytes, matcher(settings.strict), settings.redact)
 
 
 def wire(
@@ -112,6 +113,7 @@ def wire(
     states: States,
     max_row_bytes: int = limits.MAX_ROW_BYTES,
     strict: Callable[[str], bool] = never,
+    redact: Redact | None = None,
 ) -> Running:
     """The graph around a worker."""
     polls: Subject[Polled] = Subject()
@@ -125,7 +127,7 @@ def wire(
     connected = SerialDisposable()
 
     def connect() -> None:
-        folded = graph(polls, states, max_row_bytes, strict)
+        folded = graph(polls, states, max_row_bytes, strict, redact)
         connected.disposable = folded.subscribe(on_next=deliver, on_error=_broken)
 
     def offer(polled: Polled) -> None:
@@ -145,6 +147,7 @@ def graph(
     states: States,
     max_row_bytes: int,
     strict: Callable[[str], bool] = never,
+    redact: Redact | None = None,
 ) -> Observable[Folded]:
     """From polled records to a batch that is ready to deliver; ``states`` is only read."""
 
@@ -152,7 +155,7 @@ def graph(
         return advance(lines, states.of(partition), limits.BATCH_WEIGHT, strict)
 
     def write(_: int, folded: Advanced) -> BatchResult:
-        return render(folded, max_row_bytes)
+        return render(folded, max_row_bytes, redact)
 
     return polls.pipe(
         ops.map(_batch),

@@ -123,6 +123,10 @@ def strict_sessions(parser: argparse.ArgumentParser, text: str) -> None:
     )
 
 
+def redaction(parser: argparse.ArgumentParser, text: str) -> None:
+    parser.add_argument("--redaction", metavar="FILE", help=text)
+
+
 def json_output(parser: argparse.ArgumentParser, what: str) -> None:
     switch(parser, "--json", f"print {what} as JSON, one document per line")
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from pipeline import identity
 from pipeline.broker import local_kafka, unavailable
 from pipeline.broker_jars import NoKafkaHere, kafka_version
 from pipeline.config import Config, ConfigError
@@ -18,8 +19,10 @@ from pipeline.limits import MAX_INPUT_RECORD_BYTES, PARTITIONS
 from pipeline.lines import LineSink, MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
+from pipeline.patient import PatientReader
+from pipeline.plain import visible_line
 from pipeline.ports import Reader
-from pipeline.topics import Names, require, specs
+from pipeline.topics import Found, Names, require, specs
 
 if TYPE_CHECKING:
     from pipeline.kafka.client import Cluster
@@ -37,6 +40,14 @@ def cluster(settings: Config, bootstrap: str | None = None) -> Cluster:
     from pipeline.kafka.client import Cluster  # noqa: PLC0415 - files need no Kafka client
 
     return Cluster(bootstrap or settings.bootstrap, settings.client_options)
+
+
+def without(settings: Config, session: str) -> Fatal:
+    """The session that was asked for is not there."""
+    return Fatal(
+        f"session {visible_line(session)!r} is not on the topics of {settings.bootstrap}",
+        "`foldstream show` lists those that are; or name its file",
+    )
 
 
 class Broker(Struct, frozen=True):
@@ -66,15 +77,24 @@ class Broker(Struct, frozen=True):
 
     def max_record_bytes(self) -> int:
         """The largest record that the events topic takes, whoever set it up."""
+        found = self._events()
+        limit = found.settings.get("max.message.bytes", "") if found else ""
+        return int(limit) if limit.isdecimal() else MAX_INPUT_RECORD_BYTES
+
+    def events_id(self) -> str:
+        """Which very events topic it is, as states name it; "" if that is not known."""
+        found = self._events()
+        named = {} if found is None else {self.names.of("events"): found}
+        return identity.of(self.names, named).ids.get("events", "")
+
+    def _events(self) -> Found | None:
         if isinstance(self.at, MemoryBroker):
-            return MAX_INPUT_RECORD_BYTES
+            return None
         from pipeline.kafka.admin import KafkaTopics  # noqa: PLC0415 - as above
 
         topic = self.names.of("events")
         with KafkaTopics(cluster(self.settings, self.at)) as admin:
-            found = admin.describe([topic]).get(topic)
-        limit = found.settings.get("max.message.bytes", "") if found else ""
-        return int(limit) if limit.isdecimal() else MAX_INPUT_RECORD_BYTES
+            return admin.describe([topic]).get(topic)
 
     def reader(self) -> Reader:
         if isinstance(self.at, MemoryBroker):
@@ -103,9 +123,8 @@ def named(settings: Config) -> Broker:
     return Broker("Kafka", "named", settings.bootstrap, settings)
 
 
-@contextmanager
-def reader(settings: Config, *roles: str) -> Iterator[Reader]:
-    """A reader of topics at rest. `Fatal` if no broker answers or one of the topics is missing."""
+def require_topics(settings: Config, *roles: str) -> None:
+    """`Fatal` if no broker answers or one of the topics is missing."""
     from pipeline.kafka.admin import KafkaTopics  # noqa: PLC0415 - as above
 
     wanted = [names(settings).of(role) for role in roles]
@@ -117,7 +136,14 @@ def reader(settings: Config, *roles: str) -> Iterator[Reader]:
                 f"topic {name} does not exist on {settings.bootstrap}",
                 "name the right --prefix, or run `foldstream topics create`",
             )
-    opened = named(settings).reader()
+
+
+@contextmanager
+def reader(settings: Config, *roles: str) -> Iterator[Reader]:
+    """A reader of topics at rest, which must be there (`require_topics`); it waits out a broker's
+    restart. Who follows the topics has its own way to say that they are away."""
+    require_topics(settings, *roles)
+    opened = PatientReader(named(settings).reader())
     try:
         yield opened
     finally:

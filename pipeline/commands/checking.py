@@ -7,7 +7,7 @@ import argparse
 import msgspec
 from msgspec import structs
 
-from pipeline import limits, topics
+from pipeline import limits, redaction, topics
 from pipeline.config import Config
 from pipeline.patterns import matcher
 from pipeline.plain import visible_line
@@ -67,6 +67,7 @@ def register(commands: Commands) -> None:
     parser.add_argument("--session", metavar="ID", help="prove this session alone")
     number(parser, "--max-row-bytes", "as the workers were given (8 MiB)")
     arguments.strict_sessions(parser, "sessions that park at their first fault, as for the workers")
+    arguments.redaction(parser, "rules of what is taken out, as for the workers")
     number(parser, "--rounds", f"later cuts for sessions that are being written ({ROUNDS})")
     json_output(parser, "the verdict")
 
@@ -137,6 +138,7 @@ def judged(reader: Reader, names: Names, settings: Config, terminal: Terminal) -
             session=settings.session,
             rounds=settings.rounds,
             strict=matcher(settings.strict_sessions),
+            redact=redaction.of_settings(settings),
         )
 
 

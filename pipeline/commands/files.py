@@ -10,9 +10,10 @@ import msgspec
 
 from operators.history import LogIndex, Page, events_pages
 from pipeline.config import Config
-from pipeline.documents import Document, fold_log
+from pipeline.documents import Document, Folding, fold_log
 from pipeline.patterns import ALL
 from pipeline.plain import visible_line
+from pipeline.readers.logs import Log
 from pipeline.reading import Window
 
 from . import paths
@@ -36,6 +37,7 @@ def register(commands: Commands) -> None:
         example=(
             "foldstream fold session.v4.jsonl\n"
             "foldstream fold --json logs/*.jsonl.zstd | jq .surface.nodes\n"
+            "foldstream fold --json --readers session.v4.jsonl | jq .readers.billed\n"
             "zcat old.gz | foldstream fold --strict -"
         ),
     )
@@ -43,6 +45,7 @@ def register(commands: Commands) -> None:
     switch(parser, "--strict", "stop at the first line that the harness would refuse")
     number(parser, "--from-seq", "first seq kept")
     number(parser, "--to-seq", "last seq kept")
+    switch(parser, "--readers", "with --json, what is read off the log: figures, texts, states")
     json_output(parser, "each file's whole result")
     parser = command(
         commands,
@@ -71,8 +74,8 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     refused = unreadable = 0
     gc.disable()  # what a fold makes lives until it is printed: nothing to collect in between
     for path in args.paths:
-        folding = fold_log(paths.log_file(path), window, strict=strict)
-        document, trouble = folding.document(str(path)), folding.trouble
+        folding, document = _folded(path, window, strict, settings.readers)
+        trouble = folding.trouble
         refused += bool(document.faults)
         unreadable += trouble is not None
         if settings.json:
@@ -87,6 +90,15 @@ def fold(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         gc.collect()
     strictly_refused = strict and refused
     return REFUSED if strictly_refused or unreadable == len(args.paths) else DONE
+
+
+def _folded(path: Path, window: Window, strict: bool, readers: bool) -> tuple[Folding, Document]:
+    file = paths.log_file(path)
+    if not readers:
+        folding = fold_log(file, window, strict=strict)
+        return folding, folding.document(str(path))
+    log = Log(window, strict=strict, readers=True).read_file(file)
+    return log, log.read_document(str(path))
 
 
 def pages(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:

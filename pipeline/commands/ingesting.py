@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TypeAlias
 
 import msgspec
 
 from pipeline.config import Config
-from pipeline.ingest import Already, Ingest, Progress
+from pipeline.ingest import Ingest, Progress
 from pipeline.lines import LineSink
-from pipeline.resume import already_in
+from pipeline.resume import Known, already_in, letters
 from pipeline.retry import SystemClock
+from schemas.deadletter import DeadLetter
 
 from . import arguments, brokers, paths
 from .arguments import DONE, REFUSED, Commands, command, json_output, number, switch
+from .stopping import STOPPING, stopping
 from .terminal import Step, Terminal
-from .workers import stopping
-
-Known: TypeAlias = Callable[[str], Already | None]
-"""What the events topic has of a session."""
 
 
 def register(commands: Commands) -> None:
@@ -56,11 +53,10 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     paths.existing(args.roots)
     broker = brokers.named(settings)
     stop = threading.Event()
-    with brokers.reader(settings, "events", "deadletter"):
-        pass  # a broker that answers, and its topics
+    brokers.require_topics(settings, "events", "deadletter")
     with opened(broker, terminal) as sending:
         if settings.follow:
-            with stopping(stop, terminal), sending.told():
+            with stopping(stop, lambda _: terminal.say(STOPPING)), sending.told():
                 counts = sending.ingest.follow(args.roots, SystemClock(), stop.is_set)
         else:
             counts = sending.once(args.roots)
@@ -84,7 +80,8 @@ class Sending:
         self.ingest = Ingest(
             sink,
             broker.names.of("events"),
-            known,
+            known.sessions.get,
+            letters=lambda: _letters(broker, known),
             progress=self._shown,
             note=lambda text: terminal.say(f"note: {text}"),
             max_line_bytes=broker.settings.max_line_bytes,
@@ -111,13 +108,15 @@ class Sending:
 @contextmanager
 def opened(broker: brokers.Broker, terminal: Terminal) -> Iterator[Sending]:
     """What sends logs to the broker, for as long as the block runs."""
-    reader = broker.reader()
-    try:
-        known = already_in(reader, broker.names.of("events"))
-    finally:
-        reader.close()
+    with closing(broker.reader()) as reader, terminal.progress("resume", "records") as step:
+        known = already_in(reader, broker.names, broker.events_id(), step)
     with broker.line_sink() as sink:
-        yield Sending(broker, sink, known.get, terminal)
+        yield Sending(broker, sink, known, terminal)
+
+
+def _letters(broker: brokers.Broker, known: Known) -> Iterator[DeadLetter]:
+    with closing(broker.reader()) as reader:
+        yield from letters(reader, broker.names, known.folded)
 
 
 def code(counts: Progress) -> int:

@@ -1,50 +1,51 @@
-"""``query``: search, windows, replacement chains and injected context of one session; lists and
-lineage of many."""
+"""``query``: search, windows, replacement chains and injected context of a session; lists,
+lineage and costs of many."""
 
 from __future__ import annotations
 
 import argparse
 from pathlib import Path
 
-from pipeline import published
 from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal
 from pipeline.plain import visible_line
 from pipeline.readers import query
-from pipeline.readers.logs import Log, events_of
+from pipeline.readers.asked import Asked, nothing
 from pipeline.readers.parameters import EVENT_PARAMETERS
 
-from . import arguments, brokers, paths, queries_many
+from . import arguments, costing, queries_many
 from .arguments import DONE, REFUSED, Commands, Handler, command, json_output, number
-from .queries_many import checked, filters, given, tell
+from .asking import checked, filters, given, log_of, logs_of, tell
 from .terminal import Terminal
 
 ABOUT = """\
-Asks something of one session's log, or of many sessions' headers. SESSION is read from the topics
-(its lines from the events topic, as far back as that reaches), PATH from the file or folder."""
+Asks something of a session's log, or of many sessions.
+SESSION, an id or an address (dsh-session:…), is read from the topics (its lines from the events
+topic, as far back as that reaches), PATH from the file or folder."""
 TEXT = 200  #: characters of a hit that a person is shown
-AROUND = 5
 
 
 def register(commands: Commands) -> None:
     parser = commands.add_parser(
         "query",
-        help="search a session; list sessions and their lineage",
+        help="search sessions; list them, their lineage and what they cost",
         description=ABOUT,
         epilog=(
             "example:\n"
             '  foldstream query search session.v4.jsonl --text "no such file" --surface current\n'
-            "  foldstream query trace session.v4.jsonl --at 120\n"
-            "  foldstream query lineage 0197f3a2 ./sessions\n\n"
+            "  foldstream query trace session.v4.jsonl --at 12\n"
+            "  foldstream query lineage 0197f3a2 ./sessions\n"
+            "  foldstream query cost ./sessions --rate-card card.toml\n\n"
             "--json, --bootstrap, --log-level and the like stand behind search, trace and so on;\n"
             "the --help of each explains them."
         ),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    names = "search|window|trace|contexts|cuts|sessions|lineage"
+    names = "search|window|trace|contexts|cuts|sessions|lineage|cost"
     nested = parser.add_subparsers(metavar=names, required=True, dest="asked")
     _register_one(nested)
     queries_many.register(nested)
+    costing.register(nested)
 
 
 def _register_one(nested: Commands) -> None:
@@ -55,12 +56,15 @@ def _register_one(nested: Commands) -> None:
         "find events by their text, type, time, seq and place on the surface",
         example=(
             "foldstream query search session.v4.jsonl --text 'permission denied'\n"
+            "foldstream query search ./sessions --text parser --surface current --limit 20\n"
             "foldstream query search 0197f3a2 --type tool/result --json | jq -r .text"
         ),
         about=(
             "All that is given has to hold. Text is found whatever its case and white space;\n"
-            "copies that replaced an event are found beside it, which then is `shadowed`."
+            "copies that replaced an event are found beside it, which then is `shadowed`.\n"
+            "A folder stands for all the sessions in it."
         ),
+        several=True,
     )
     filters(parser, EVENT_PARAMETERS)
     number(parser, "--limit", f"at most so many ({query.LIMIT})")
@@ -69,16 +73,16 @@ def _register_one(nested: Commands) -> None:
         "window",
         window,
         "show the events around a seq, as logged",
-        example="foldstream query window session.v4.jsonl --at 120 --around 3 --json | jq .line",
+        example="foldstream query window session.v4.jsonl --at 12 --around 3 --json | jq .line",
     )
     number(parser, "--at", "the seq in the middle", "SEQ")
-    number(parser, "--around", f"events before and after it ({AROUND})")
+    number(parser, "--around", "events before and after it (5)")
     parser = _asking(
         nested,
         "trace",
         trace,
         "what replaced an event, and what it replaced",
-        example="foldstream query trace session.v4.jsonl --at 120",
+        example="foldstream query trace session.v4.jsonl --at 12",
     )
     number(parser, "--at", "the event's seq", "SEQ")
     _asking(
@@ -102,40 +106,56 @@ def _register_one(nested: Commands) -> None:
 
 
 def _asking(
-    nested: Commands, name: str, handler: Handler, summary: str, *, example: str, about: str = ""
+    nested: Commands,
+    name: str,
+    handler: Handler,
+    summary: str,
+    *,
+    example: str,
+    about: str = "",
+    several: bool = False,
 ) -> argparse.ArgumentParser:
-    """A question about one session."""
+    """A question about one session, or about several."""
     parser = command(nested, name, handler, summary, about=about, example=example)
-    parser.add_argument("what", metavar="SESSION|PATH")
+    parser.add_argument("what", metavar="SESSION|PATH", nargs="+" if several else None)
     json_output(parser, "each answer")
     arguments.topics(parser)
     return parser
 
 
-# --- one session ----------------------------------------------------------------------------------
-
-
 def search(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     asked = given(args, EVENT_PARAMETERS)
-    checked(lambda: query.search(Log(), asked))
-    log = _log(settings, args.what, terminal)
-    if log is None:
-        return REFUSED
-    hits = list(query.search(log, asked, settings.limit or query.LIMIT))
+    checked(lambda: query.search_wants(asked))
+    several = len(args.what) > 1 or Path(args.what[0]).is_dir()
+    limit = settings.limit or query.LIMIT
+    hits: list[query.Hit] = []
+    read = 0
+
+    def make() -> Asked:
+        return Asked(query.search_wants(asked, limit - len(hits)))
+
+    for log in logs_of(settings, args.what, terminal, make):
+        if log is not None:
+            read += 1
+            hits += query.search(log, asked, limit - len(hits))
+        if len(hits) == limit:
+            break
     for hit in hits:
-        tell(
-            settings,
-            terminal,
-            hit,
-            f"{hit.seq:>8}  {hit.surface:<9} {hit.type:<18} {_line(hit.text)}",
-        )
-    terminal.say(f"{len(hits)} events found")
-    return DONE
+        tell(settings, terminal, hit, _hit(hit, several=several))
+    full = len(hits) == limit
+    terminal.say(f"the first {limit} events (--limit)" if full else f"{len(hits)} events found")
+    return DONE if read else REFUSED
+
+
+def _hit(hit: query.Hit, *, several: bool) -> str:
+    session = f"{visible_line(hit.session or '(no id)')}  " if several else ""
+    return f"{session}{hit.seq:>8}  {hit.surface:<9} {visible_line(hit.type):<18} {_line(hit.text)}"
 
 
 def window(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
-    at, around = _seq(settings), AROUND if args.around is None else args.around
-    log = _log(settings, args.what, terminal, keep_lines=True)
+    at, around = _seq(settings), settings.around
+    wants = query.window_wants(at, around)
+    log = log_of(settings, args.what, terminal, lambda: Asked(wants, keep_lines=True))
     if log is None:
         return REFUSED
     for each in query.window(log, at, around):
@@ -146,7 +166,7 @@ def window(settings: Config, args: argparse.Namespace, terminal: Terminal) -> in
 
 def trace(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     at = _seq(settings)
-    log = _log(settings, args.what, terminal)
+    log = log_of(settings, args.what, terminal, lambda: Asked(query.trace_wants(at)))
     if log is None:
         return REFUSED
     found = query.trace(log, at)
@@ -161,18 +181,18 @@ def trace(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int
 
 
 def contexts(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
-    log = _log(settings, args.what, terminal)
+    log = log_of(settings, args.what, terminal, lambda: Asked(query.contexts_wants))
     if log is None:
         return REFUSED
     for each in query.contexts(log):
-        by = "" if each.by is None else f" by {each.by}"
+        state = each.state if each.by is None else f"{each.state} by {each.by}"
         kind = visible_line(" ".join(filter(None, (each.kind, each.plugin, each.form))))
-        tell(settings, terminal, each, f"{each.seq:>8}  {each.state}{by:<10} {kind}")
+        tell(settings, terminal, each, f"{each.seq:>8}  {state:<19} {kind}")
     return DONE
 
 
 def cuts(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
-    log = _log(settings, args.what, terminal)
+    log = log_of(settings, args.what, terminal, lambda: Asked(nothing))
     if log is None:
         return REFUSED
     found = query.surface_cuts(log)
@@ -186,38 +206,10 @@ def cuts(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     return DONE
 
 
-def _log(
-    settings: Config, what: str, terminal: Terminal, *, keep_lines: bool = False
-) -> Log | None:
-    """The session with its events; None, after a word about it, for a file of which nothing can be
-    read."""
-    log = Log(keep_lines=keep_lines)
-    if paths.names_a_path(what):
-        path = Path(what)
-        log.read_file(paths.log_file(path))
-        if (trouble := log.trouble) is not None:
-            terminal.say(f"foldstream query: {paths.trouble(path, trouble)}")
-            return None
-        return log
-    names = brokers.names(settings)
-    with brokers.reader(settings, *published.ROLES, "events") as at_rest:
-        found = published.session(at_rest, names, what)
-        if found is None:
-            raise Fatal(
-                f"session {visible_line(what)!r} is not on the topics of {settings.bootstrap}",
-                "`foldstream query sessions` lists those that are; or name its file",
-            )
-        records = events_of(at_rest, names, found.partition)
-        return log.read_records(records, what, found.overview.epoch)
-
-
 def _seq(settings: Config) -> int:
     if settings.at is None:
         raise ConfigError("--at SEQ is needed: which event is meant?")
     return settings.at
-
-
-# --- saying it ------------------------------------------------------------------------------------
 
 
 def _line(text: str) -> str:

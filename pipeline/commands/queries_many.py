@@ -1,27 +1,26 @@
-"""``query sessions`` and ``query lineage``: many sessions by their headers; and what all queries
-share."""
+"""``query sessions`` and ``query lineage``: many sessions by their headers."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterable, Iterator
-from itertools import chain
+from collections.abc import Iterator
 from pathlib import Path
 
-import msgspec
-
-from operators.readers.filters import FilterError
 from operators.readers.lineage import Lineage, SessionRecord
 from pipeline import published
-from pipeline.config import Config, ConfigError
+from pipeline.config import Config
 from pipeline.errors import Fatal
 from pipeline.plain import visible_line
 from pipeline.readers import query, sessions
-from pipeline.readers.parameters import SESSION_PARAMETERS, Parameter
+from pipeline.readers.parameters import SESSION_PARAMETERS
 
 from . import arguments, brokers, paths
 from .arguments import DONE, Commands, command, json_output, number
+from .asking import checked, filters, given, session_named, tell
 from .terminal import Terminal
+
+TELL_EVERY = 1_000  #: sessions
+INDENTED = 20  #: steps down a lineage; what is deeper says how deep
 
 
 def register(nested: Commands) -> None:
@@ -30,7 +29,10 @@ def register(nested: Commands) -> None:
         "sessions",
         list_sessions,
         "list sessions, the newest first",
-        about="Those below the ROOTs, without a ROOT those on the topics; with --topics both.",
+        about=(
+            "Those below the ROOTs, without a ROOT those on the topics; with --topics both.\n"
+            "Of each its header is read. Two copies of one id that differ are said."
+        ),
         example="foldstream query sessions ./sessions --cwd /work/app --created 1760000000000..",
     )
     filters(parser, SESSION_PARAMETERS)
@@ -61,11 +63,10 @@ def _roots(parser: argparse.ArgumentParser, what: str) -> None:
 def list_sessions(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     asked = given(args, SESSION_PARAMETERS)
     checked(lambda: query.sessions((), asked))
-    found = query.sessions(_records(settings, args), asked, settings.limit or query.LIMIT)
+    records = _records(settings, args, terminal)
+    found = query.sessions(records, asked, settings.limit or query.LIMIT)
     for each in found.sessions:
-        where = "+".join(name for name in ("live", "persisted") if getattr(each, name))
-        line = f"{visible_line(each.id):<40} {where:<14} {visible_line(each.cwd or '-')}"
-        tell(settings, terminal, each, line)
+        tell(settings, terminal, each, _line(each))
     for conflict in found.conflicts:
         fields = ", ".join(conflict.fields)
         terminal.say(f"{visible_line(conflict.id)}: two sessions of this id differ in {fields}")
@@ -74,10 +75,11 @@ def list_sessions(settings: Config, args: argparse.Namespace, terminal: Terminal
 
 
 def lineage(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
-    found = query.lineage(_records(settings, args), args.session_id)
+    session = session_named(args.session_id)
+    found = query.lineage(_records(settings, args, terminal), session)
     if found is None:
         raise Fatal(
-            f"session {visible_line(args.session_id)!r} is not among them",
+            f"session {visible_line(session)!r} is not among them",
             "`foldstream query sessions` lists those that are",
         )
     tell(settings, terminal, found, "\n".join(_tree(found)))
@@ -94,47 +96,35 @@ def _tree(found: Lineage) -> Iterator[str]:
         yield f"^ {visible_line(kin.id)}"
     yield f"= {visible_line(found.target)}"
     for kin in found.descendants:
-        yield f"{'  ' * kin.depth}{visible_line(kin.id)} ({kin.link})"
+        deep = f"[{kin.depth}] " if kin.depth > INDENTED else ""
+        yield f"{'  ' * min(kin.depth, INDENTED)}{deep}{visible_line(kin.id)} ({kin.link})"
 
 
-def _records(settings: Config, args: argparse.Namespace) -> Iterable[SessionRecord]:
+def _line(record: SessionRecord) -> str:
+    where = "+".join(name for name in ("live", "persisted") if getattr(record, name))
+    link = "" if record.link is None else f"  {record.link} of {visible_line(record.parent or '')}"
+    return f"{visible_line(record.id):<40} {where:<14} {visible_line(record.cwd or '-')}{link}"
+
+
+def _records(
+    settings: Config, args: argparse.Namespace, terminal: Terminal
+) -> Iterator[SessionRecord]:
+    """Those of the topics first: the header of a live copy counts."""
     paths.existing(args.roots)
-    in_files = sessions.in_files(args.roots)
-    if args.roots and not args.topics:
-        return in_files
-    with brokers.reader(settings, "overview") as reader:
-        live = list(sessions.on_topics(published.overviews(reader, brokers.names(settings))))
-    return chain(live, in_files)
+    with terminal.progress("reading", "sessions") as step:
+        number = 0
+        for number, record in enumerate(_sources(settings, args, terminal), 1):
+            yield record
+            if number % TELL_EVERY == 0:
+                step(number)
+        if number > TELL_EVERY:
+            step(number)
 
 
-# --- what all queries share -------------------------------------------------------------
-
-
-def filters(parser: argparse.ArgumentParser, parameters: Iterable[Parameter]) -> None:
-    for each in parameters:
-        parser.add_argument(
-            f"--{each.name}",
-            dest=f"filter_{each.name}",
-            action="append",
-            metavar=each.metavar,
-            help=each.about,
-        )
-
-
-def given(args: argparse.Namespace, parameters: Iterable[Parameter]) -> query.Given:
-    return {each.name: getattr(args, f"filter_{each.name}") for each in parameters}
-
-
-def checked(ask: Callable[[], object]) -> None:
-    """What is wrong with a filter is wrong usage, said before anything is read."""
-    try:
-        ask()
-    except FilterError as error:
-        raise ConfigError(str(error)) from None
-
-
-def tell(settings: Config, terminal: Terminal, answer: msgspec.Struct, line: str) -> None:
-    if settings.json:
-        terminal.data(msgspec.json.encode(answer))
-    else:
-        terminal.text(line)
+def _sources(
+    settings: Config, args: argparse.Namespace, terminal: Terminal
+) -> Iterator[SessionRecord]:
+    if args.topics or not args.roots:
+        with brokers.reader(settings, "overview") as reader:
+            yield from sessions.on_topics(published.overviews(reader, brokers.names(settings)))
+    yield from sessions.in_files(args.roots, terminal.say)

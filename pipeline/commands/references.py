@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import json
-from pathlib import Path
 
 import msgspec
 from msgspec import Raw
 
 from operators.changes import SessionOverview
-from operators.readers.references import BUDGET, Reference, Subject
+from operators.readers.references import BUDGET, Reference, Subject, address
 from pipeline import published
 from pipeline.config import Config
-from pipeline.documents import fold_log
-from pipeline.errors import Fatal
 from pipeline.plain import visible, visible_line
+from pipeline.readers.asked import Asked
 from pipeline.readers.logs import quoted
 from pipeline.surfaces import SurfaceView
 
 from . import brokers, paths
 from .arguments import DONE, REFUSED, Commands, command, json_output, number, topics
+from .asking import WHERE, log_of, present, session_named
 from .terminal import Terminal
 
 
@@ -34,8 +33,8 @@ def register(commands: Commands) -> None:
             "What the model of that session sees now: the user's messages, checkpoints and\n"
             "answers, without injected context, tools and reasoning. What does not fit is left\n"
             "out, the oldest first, then the longest texts lose their middle; the newest message\n"
-            "and every checkpoint stay. Exits 3 if nothing fits (--json: null).\n"
-            "SESSION is read from the topics (committed records), PATH from the file or folder."
+            "and every checkpoint stay. Where even they cannot fit there is none (--json: null).\n"
+            f"{WHERE}"
         ),
         example=(
             "foldstream reference session.v4.jsonl --max-bytes 4096\n"
@@ -45,38 +44,37 @@ def register(commands: Commands) -> None:
     parser.add_argument("what", metavar="SESSION|PATH")
     number(parser, "--max-bytes", f"what the quotation may take ({BUDGET})")
     parser.add_argument("--label", help="what the session is called (its title, else its id)")
-    json_output(parser, "bytes, data and stats")
+    json_output(parser, "bytes, data and stats (or null)")
     topics(parser)
 
 
 def reference(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     """The quotation, or why there is none."""
-    budget = BUDGET if args.max_bytes is None else args.max_bytes
     if paths.names_a_path(args.what):
-        path = Path(args.what)
-        folding = fold_log(paths.log_file(path))
-        if (trouble := folding.trouble) is not None:
-            terminal.say(f"foldstream reference: {paths.trouble(path, trouble)}")
+        log = log_of(settings, args.what, terminal, lambda: Asked(messages=True))
+        if log is None:
             return REFUSED
-        view, overview, name = folding.view(), folding.session.overview(), path.stem
+        view, overview, name = log.surface_view, log.session.overview(), args.what
     else:
-        with brokers.reader(settings, *published.ROLES) as at_rest:
-            found = published.session(at_rest, brokers.names(settings), args.what)
-        if found is None:
-            raise Fatal(
-                f"session {visible_line(args.what)!r} is not on the topics of {settings.bootstrap}",
-                "`foldstream show` lists those that are; or name its file",
-            )
-        view, overview, name = SurfaceView(), found.overview, args.what
-        view.apply_all(found.surface)
-    made = quoted(view, subject(overview, name, args.label), budget)
+        name = session_named(args.what)
+        view, overview = _on_topics(settings, name)
+    made = quoted(view, subject(overview, name, args.label), settings.max_bytes)
     if settings.json:
         terminal.data(b"null" if made is None else as_json(made))
     elif made is not None:
         _print(made, terminal)
-    if made is None and not settings.json:
-        terminal.say(f"nothing of the session fits into {budget} bytes: allow more (--max-bytes)")
-    return DONE if made is not None else REFUSED
+    else:
+        size = settings.max_bytes
+        terminal.say(f"nothing of the session fits into {size} bytes: allow more (--max-bytes)")
+    return DONE
+
+
+def _on_topics(settings: Config, session: str) -> tuple[SurfaceView, SessionOverview]:
+    view, names = SurfaceView(), brokers.names(settings)
+    with brokers.reader(settings, "overview", "surface") as at_rest:
+        found = present(settings, at_rest, session)
+        view.apply_all(published.surface(at_rest, names, found))
+    return view, found[1]
 
 
 def subject(overview: SessionOverview, name: str, label: str | None) -> Subject:
@@ -100,8 +98,10 @@ def _print(made: Reference, terminal: Terminal) -> None:
     left_out = ""
     if stats.truncated:
         left_out = f"; left out: {stats.omitted_messages} whole, {stats.omitted_bytes} bytes in all"
-    through = data["capturedThroughSeq"]
+    session, last = data["sessionId"], data["capturedThroughSeq"]
+    through = "an empty log" if last is None else f"through seq {last}"
     terminal.say(
         f"{stats.retained_messages} of {stats.original_messages} messages of "
-        f"{visible_line(data['sessionId'])} through seq {through}, {made.bytes} bytes{left_out}"
+        f"{visible_line(session)}, {through}, {made.bytes} bytes{left_out}"
     )
+    terminal.say(f"address: {address(session)}")

@@ -53,8 +53,7 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
         make(settings, Path(settings.to), terminal)
         return DONE
     broker = brokers.named(settings)
-    with brokers.reader(settings, "events"):
-        pass  # a broker that answers, and its topic
+    brokers.require_topics(settings, "events")
     pace = _Pace(settings.rate)
     with broker.line_sink() as sink, _counted(settings, terminal) as sessions:
         for session in sessions:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import logging
+import os
+import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from pipeline import logs
 from pipeline.config import Config, secrets
@@ -63,6 +66,12 @@ class Terminal:
             stream.write(b"\n")
         stream.flush()
 
+    def raw(self, pieces: Iterable[bytes]) -> None:
+        """Data that is plain already, piece by piece."""
+        self._out.flush()
+        self._out.buffer.writelines(pieces)
+        self._out.buffer.flush()
+
     def text(self, text: str) -> None:
         """A line of data for a person; what a log or a disk named in it must be plain already."""
         self._out.write(text + "\n")
@@ -82,9 +91,17 @@ class Terminal:
         self._err.write(visible_line(self._redact(text)) + "\n")
         self._err.flush()
 
-    def console(self) -> Console:
-        """Rich's console on standard output: width-aware, coloured only on a terminal."""
+    def console(self, color: str = "auto") -> Console:
+        """Rich's console on standard output: width-aware. ``color``: always, never, or on a
+        terminal alone and only without ``NO_COLOR`` there."""
         from rich.console import Console  # noqa: PLC0415 - a tenth of a second few commands pay
+
+        wanted = color == "always" or (
+            color == "auto"
+            and self._out.isatty()
+            and not os.environ.get("NO_COLOR")
+            and os.environ.get("TERM") != "dumb"
+        )
 
         class Piped(Console):
             """A reader that has enough is the command's matter, as with every other output."""
@@ -92,7 +109,19 @@ class Terminal:
             def on_broken_pipe(self) -> None:
                 raise BrokenPipeError
 
-        return Piped(file=self._out, emoji=False, highlight=False, markup=False)
+        return Piped(
+            file=self._out,
+            emoji=False,
+            highlight=False,
+            markup=False,
+            no_color=False,
+            force_terminal=wanted,
+            color_system="standard" if wanted else None,
+        )
+
+    def status(self) -> Status:
+        """What is underway, in a line that is gone before the next one is written."""
+        return Status(self._out)
 
     def close(self) -> None:
         self._out.flush()
@@ -128,6 +157,33 @@ class Terminal:
             task = bar.add_task(what, total=total)
             step.tell = lambda done, of: bar.update(task, completed=done, total=of)
             yield
+
+
+class Status:
+    """The last line of a terminal, never of a file: one cell that turns, and what it is about."""
+
+    CELLS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._watched = stream.isatty()
+        self._cells = itertools.cycle(self.CELLS)
+        self._there = False
+
+    def show(self, text: str | None) -> None:
+        """``text`` is plain already; None: nothing is underway."""
+        if text is None:
+            self.clear()
+        elif self._watched:
+            width = shutil.get_terminal_size().columns
+            self._stream.write(f"\r{next(self._cells)} {text}"[: max(width, 2)] + "\x1b[K")
+            self._stream.flush()
+            self._there = True
+
+    def clear(self) -> None:
+        if self._there:
+            self._stream.write("\r\x1b[K")
+            self._there = False
 
 
 class _Counted:

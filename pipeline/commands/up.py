@@ -7,24 +7,28 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from pipeline.config import Config, ConfigError
 from pipeline.errors import Fatal, PipelineError
+from pipeline.patient import PatientReader
 from pipeline.ports import Reader
 from pipeline.retry import SystemClock
 from pipeline.topics import ROLES
 from pipeline.wiring import Running, build
 
-from . import arguments, brokers, checking, demo, ingesting, listing, paths
+from . import arguments, brokers, checking, demo, gateway, ingesting, listing, paths, playing
 from .arguments import DONE, FAILED, Commands, command, number, switch
+from .gateway import LISTEN
+from .stopping import STOPPING, stopping
 from .terminal import Terminal
-from .workers import Restoring, stopping, worker_settings
+from .workers import Restoring, worker_settings
 
 POLL_S = 0.25  #: between two looks at how far the worker is
+LOOK_S = 0.25  #: between two looks for what sessions add
 
 
 def register(commands: Commands) -> None:
@@ -32,11 +36,13 @@ def register(commands: Commands) -> None:
         commands,
         "up",
         run,
-        "run everything on this machine: broker, topics, worker, ingest",
+        "run everything on this machine: broker, topics, worker, gateway, ingest",
         about=(
             "--broker auto takes a real local Apache Kafka where Java 17+ and Maven are, else a\n"
             "broker in memory, and says which and why. With --dir its data stays for the next\n"
-            "time. Ctrl-C stops all cleanly."
+            "time. What sessions add below --ingest is sent as they write it, and is seen on the\n"
+            "page whose address is printed, or by `foldstream show SESSION --follow`. Ctrl-C ends\n"
+            "it all. --demo proves simulated sessions, then simulates some that go on."
         ),
         example=(
             "foldstream up --demo --once               simulated sessions, proven, then the end\n"
@@ -50,11 +56,19 @@ def register(commands: Commands) -> None:
         help="which (auto; the one of --bootstrap if given)",
     )
     number(parser, "--port", "of the local Kafka on 127.0.0.1 (19092, or any free one)", "P")
-    parser.add_argument("--ingest", metavar="DIR", help="send the session logs below DIR")
+    parser.add_argument(
+        "--ingest", metavar="DIR", help="send the session logs below DIR, and what they add"
+    )
     switch(parser, "--demo", "send simulated sessions, and show what comes of them")
     switch(parser, "--once", "end when everything is folded and verified")
     parser.add_argument("--dir", metavar="D", help="keep the local Kafka's data in this folder")
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        help=f"where the page is ({LISTEN}, or any free port; not with --once)",
+    )
     arguments.strict_sessions(parser, "park every session at its first fault")
+    arguments.redaction(parser, "rules of what is taken out of all that is published (README)")
     number(parser, "--sessions", "simulated ones of the demo (200)")
     number(parser, "--events-per-session", "about so many each (120)")
     number(parser, "--seed", "of the first one (0)")
@@ -67,7 +81,8 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
     stop = threading.Event()
     roots = [Path(settings.ingest)] if settings.ingest else []
     paths.existing(roots)
-    paths.holding_logs(roots)
+    if settings.once:  # else the first session may be yet to come
+        paths.holding_logs(roots)
     with (
         tempfile.TemporaryDirectory(prefix="foldstream-demo-") as folder,
         brokers.local(settings, terminal.say) as broker,
@@ -75,23 +90,28 @@ def run(settings: Config, args: argparse.Namespace, terminal: Terminal) -> int:
         where = "" if not isinstance(broker.at, str) else f" on {broker.at}"
         terminal.text(f"broker: {broker.kind}{where} ({broker.why})")
         broker.create_topics(terminal.say)
-        if settings.demo:
-            roots.append(demo.make(settings, Path(folder), terminal))
         code = DONE
         with ExitStack() as stack:
+            page = "" if settings.once else stack.enter_context(_page(broker, settings, folder))
+            if settings.demo:
+                roots.append(demo.make(settings, Path(folder), terminal))
             worker = stack.enter_context(_worker(broker, stop, terminal))
             sending = None
             if roots:
                 sending = stack.enter_context(ingesting.opened(broker, terminal))
                 counts = sending.once(roots)
                 terminal.text(ingesting.told(counts))
-                _caught_up(broker, worker, terminal)
-                code = _report(broker, settings, terminal) or ingesting.code(counts)
+                if settings.once or settings.demo:
+                    _caught_up(broker, worker, terminal)
+                    code = _report(broker, settings, terminal)
+                code = code or (ingesting.code(counts) if counts.sessions else DONE)
             if not settings.once:
-                with stopping(stop, terminal):
-                    _invite(broker, terminal)
+                if settings.demo:
+                    stack.enter_context(_going_on(settings, roots[-1]))
+                with stopping(stop, lambda _: terminal.say(STOPPING)):
+                    _invite(broker, page, terminal)
                     if sending is not None:
-                        sending.ingest.follow(roots, SystemClock(), stop.is_set)
+                        sending.ingest.follow(roots, SystemClock(), stop.is_set, LOOK_S)
                     stop.wait()
                 worker.check()
     return code
@@ -168,7 +188,7 @@ def _worker(broker: brokers.Broker, stop: threading.Event, terminal: Terminal) -
 def _caught_up(broker: brokers.Broker, worker: _Worker, terminal: Terminal) -> None:
     """Return when the worker has committed all events there are."""
     topic = broker.names.of("events")
-    reader = broker.reader()
+    reader = PatientReader(broker.reader())
     try:
         ends = {
             partition: reader.bounds(topic, partition)[1]
@@ -186,7 +206,18 @@ def _caught_up(broker: brokers.Broker, worker: _Worker, terminal: Terminal) -> N
         reader.close()
 
 
-def _invite(broker: brokers.Broker, terminal: Terminal) -> None:
+def _page(broker: brokers.Broker, settings: Config, folder: str) -> AbstractContextManager[str]:
+    """The gateway, its database beside the broker's data where that is kept."""
+    return gateway.beside(broker, settings, Path(settings.dir or folder))
+
+
+def _going_on(settings: Config, root: Path) -> AbstractContextManager[None]:
+    """Simulated sessions that go on, of other seeds than those that were proven."""
+    seed = settings.seed + settings.sessions
+    return playing.playing(root, seed, settings.events_per_session)
+
+
+def _invite(broker: brokers.Broker, page: str, terminal: Terminal) -> None:
     """What to do while it runs."""
     if isinstance(broker.at, str):
         reader = broker.reader()
@@ -194,7 +225,7 @@ def _invite(broker: brokers.Broker, terminal: Terminal) -> None:
             terminal.text(f"look at it: {listing.hint(reader, broker.settings, broker.at)}")
         finally:
             reader.close()
-    terminal.text("Ctrl-C stops all")
+    terminal.text(f"Ctrl-C stops all\n\ndashboard: {page}")
     terminal.close()
 
 

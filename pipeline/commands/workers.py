@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import FrameType
 from typing import TypeAlias
 
 import msgspec
 from msgspec.structs import replace
 
+from pipeline import redaction
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
 from pipeline.observe import Observer, Observers
@@ -27,6 +27,7 @@ from pipeline.wiring import WorkerSettings, build
 
 from . import arguments
 from .arguments import DONE, Commands, command, json_output, number, switch
+from .stopping import STOPPING, stopping
 from .terminal import Terminal
 
 Watch: TypeAlias = Callable[[States, Callable[[], int]], None]
@@ -60,6 +61,7 @@ def register(commands: Commands) -> None:
     switch(parser, "--once", "end when everything there is has been folded")
     switch(parser, "--skip-expired", "go on behind records that expired before they were folded")
     arguments.strict_sessions(parser, "park every session at its first fault")
+    arguments.redaction(parser, "rules of what is taken out of all that is published (README)")
     number(parser, "--max-row-bytes", "rows above this have their largest fields cut (8 MiB)")
     parser.add_argument(
         "--state-dir",
@@ -89,7 +91,13 @@ def run(settings: Config, _: argparse.Namespace, terminal: Terminal) -> int:
         watch(running.states, partial(stored, folder))
         terminal.log(settings, worker=worker.instance)  # what fails to connect says so itself
         terminal.say(f"worker {worker.transactional_id} on {settings.bootstrap}; Ctrl-C ends it")
-        ending = stopping(stop, terminal, worker.leave)
+
+        def told(number: int) -> None:
+            if number == signal.SIGINT:  # somebody at a terminal, and nobody starts it again
+                worker.leave.set()
+            terminal.say(STOPPING)
+
+        ending = stopping(stop, told)
         with ending, terminal.progress("folding", "records") as step:
             running.committed.subscribe(lambda _: step(running.totals["records"]))
             running.run()
@@ -138,6 +146,7 @@ def worker_settings(
         max_row_bytes=settings.max_row_bytes,
         skip_expired=settings.skip_expired,
         strict=settings.strict_sessions,
+        redact=redaction.of_settings(settings),
         resident_bytes=settings.resident_bytes,
         stop=stop,
         stop_at_end=stop_at_end,
@@ -165,34 +174,6 @@ class Restoring(Observer):
                 f"partition {partition}: {sessions} sessions restored, "
                 f"{records / seconds:.0f} records/s, {size / seconds / 1e6:.1f} MB/s"
             )
-
-
-@contextmanager
-def stopping(
-    stop: threading.Event, terminal: Terminal, interrupted: threading.Event | None = None
-) -> Iterator[None]:
-    """The first SIGINT or SIGTERM asks for a clean end; the second one means it. ``interrupted`` is
-    set too if it was SIGINT: somebody at a terminal, and nobody who would start it again."""
-    signals = (signal.SIGINT, signal.SIGTERM)
-    before = [signal.getsignal(number) for number in signals]
-
-    def as_before() -> None:
-        for each, handler in zip(signals, before, strict=True):
-            signal.signal(each, handler)
-
-    def ask(number: int, _frame: FrameType | None) -> None:
-        if interrupted is not None and number == signal.SIGINT:
-            interrupted.set()
-        stop.set()
-        as_before()
-        terminal.say("stopping after the batch in hand; again to stop at once")
-
-    for each in signals:
-        signal.signal(each, ask)
-    try:
-        yield
-    finally:
-        as_before()
 
 
 def tell(totals: Counter[str], settings: Config, terminal: Terminal) -> None:

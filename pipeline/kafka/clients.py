@@ -32,6 +32,10 @@ class Clients(Protocol):
         """``call()``, waited for at most ``seconds``; then `Retriable`; raises what it raises."""
         ...
 
+    def started(self, what: str, seconds: float, call: Callable[[], T]) -> Callable[[], T]:
+        """`bounded` in two steps: the call begins now; what is given back waits for it."""
+        ...
+
     def monotonic(self) -> float: ...
     def sleep(self, seconds: float) -> None: ...
 
@@ -49,8 +53,12 @@ class KafkaPython:
         return KafkaAdminClient(**settings)
 
     def bounded(self, what: str, seconds: float, call: Callable[[], T]) -> T:
+        return self.started(what, seconds, call)()
+
+    def started(self, what: str, seconds: float, call: Callable[[], T]) -> Callable[[], T]:
         """In a thread of its own: kafka-python may never return from a transactional call. The
         thread left behind is a daemon and ends with whatever its producer is abandoned to."""
+        until = time.monotonic() + seconds
         outcome: list[T] = []
         failure: list[BaseException] = []
 
@@ -60,14 +68,17 @@ class KafkaPython:
             except BaseException as error:  # noqa: BLE001 - handed to the caller's thread
                 failure.append(error)
 
+        def wait() -> T:
+            thread.join(max(0.0, until - time.monotonic()))
+            if failure:
+                raise failure[0]
+            if not outcome:
+                raise Retriable(f"{what} did not return within {seconds:g} s")
+            return outcome[0]
+
         thread = threading.Thread(target=run, name=f"foldstream-{what}", daemon=True)
         thread.start()
-        thread.join(seconds)
-        if failure:
-            raise failure[0]
-        if not outcome:
-            raise Retriable(f"{what} did not return within {seconds:g} s")
-        return outcome[0]
+        return wait
 
     def monotonic(self) -> float:
         return time.monotonic()

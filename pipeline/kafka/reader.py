@@ -20,6 +20,7 @@ from .source import in_record
 
 POLL_MS = 50  #: short, as a poll that meets only a transaction marker waits all of it
 POSITION_MS = 500
+BACKOFF_MS = 10  #: the first look at a topic waits so long for what the client must learn of it
 
 
 class KafkaReader:
@@ -143,6 +144,7 @@ class KafkaReader:
         ours = {
             **COMMON,
             "request_timeout_ms": limits.REQUEST_TIMEOUT_MS,
+            "retry_backoff_ms": BACKOFF_MS,
             "enable_auto_commit": False,
             "auto_offset_reset": "earliest",
             "isolation_level": isolation,

@@ -9,6 +9,7 @@ faults that a real broker shows once in a year.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -50,11 +51,23 @@ class SimulatedClients:
         except TimeoutError:
             raise Retriable(f"{what} did not return within {seconds:g} s") from None
 
+    def started(self, what: str, seconds: float, call: Callable[[], T]) -> Callable[[], T]:
+        """Over before anything else begins: one thread has virtual time at once."""
+        try:
+            outcome = self.bounded(what, seconds, call)
+        except (raised.KafkaError, Retriable) as error:
+            return partial(_throw, error)
+        return lambda: outcome
+
     def monotonic(self) -> float:
         return self._site.time.monotonic()
 
     def sleep(self, seconds: float) -> None:
         self._site.time.sleep(seconds)
+
+
+def _throw(error: BaseException) -> Any:
+    raise error
 
 
 class SimulatedAdmin:

@@ -143,6 +143,7 @@ class KafkaTransaction:
         self._state_headers = [(EVENTS_ID, events_id.encode())] if events_id else []
         self._sent: list[tuple[OutRecord, Any]] = []
         self._states: dict[int, Any] = {}
+        self._offsets: Callable[[], None] | None = None
         self._began = clients.monotonic()
 
     def send(self, record: OutRecord) -> None:
@@ -162,7 +163,8 @@ class KafkaTransaction:
         except raised.MessageSizeTooLargeError as error:
             raise too_large(record, size_of(record)) from error
         except raised.KafkaError as error:
-            raise self._translated(f"sending to {self._topics[record.role]}", error) from error
+            first = self._offsets_error() or error
+            raise self._translated(f"sending to {self._topics[record.role]}", first) from first
         self._sent.append((record, future))
         if record.role == "state":
             self._states[partition] = future
@@ -175,12 +177,25 @@ class KafkaTransaction:
             TopicPartition(topic, partition): OffsetAndMetadata(offset, self._began_with, -1)
             for partition, offset in offsets.items()
         }
-        self._bounded(
+        self._offsets = self._clients.started(
             "send_offsets",
+            self._settings.call_timeout_s,
             lambda: self._producer.send_offsets_to_transaction(commits, member.token),
         )
 
+    def _offsets_error(self) -> raised.KafkaError | PipelineError | None:
+        """Where the offsets were refused no more records are taken, and the client says less well
+        why."""
+        try:
+            if self._offsets is not None:
+                self._offsets()
+        except (raised.KafkaError, PipelineError) as error:
+            return error
+        return None
+
     def flush(self) -> dict[int, int]:
+        if self._offsets is not None:
+            self._checked("send_offsets", self._offsets)
         try:
             self._producer.flush(timeout=self._settings.call_timeout_s)
         except raised.KafkaError as error:
@@ -196,15 +211,19 @@ class KafkaTransaction:
 
     def commit(self) -> None:
         try:
-            self._bounded("commit", self._producer.commit_transaction)
+            self._checked("commit", self._committed)
         except (Fenced, Fatal):
             raise
         except PipelineError as error:
             raise CommitUnknown(error.message, error.remedy) from error
 
-    def _bounded(self, what: str, call: Callable[[], None]) -> None:
+    def _committed(self) -> None:
+        seconds = self._settings.call_timeout_s
+        self._clients.bounded("commit", seconds, self._producer.commit_transaction)
+
+    def _checked(self, what: str, call: Callable[[], None]) -> None:
         try:
-            self._clients.bounded(what, self._settings.call_timeout_s, call)
+            call()
         except (raised.KafkaError, PipelineError) as error:
             raise self._translated(what, error) from error
 

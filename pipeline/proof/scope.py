@@ -8,7 +8,7 @@ from typing import TypeAlias
 from msgspec import Struct
 
 from pipeline import limits
-from pipeline.batch import BatchResult, ReadRecord, advance, render
+from pipeline.batch import BatchResult, ReadRecord, Redact, advance, render
 from pipeline.ports import InRecord, Reader
 from pipeline.state import States
 from pipeline.topics import Names
@@ -23,12 +23,13 @@ Told: TypeAlias = Callable[[str, int, int], None]
 class Scope(Struct, frozen=True, kw_only=True):
     """What is proven and how. ``session``: that one alone. ``rounds``: most further cuts for
     sessions that are being written; ``pause`` waits between two of them. ``strict``: whether a
-    session parks at its first fault, as the workers were told."""
+    session parks at its first fault, ``redact``: what is taken out, as the workers were told."""
 
     reader: Reader
     names: Names
     max_row_bytes: int
     strict: Callable[[str], bool]
+    redact: Redact | None
     session: bytes | None
     rounds: int
     pause: Callable[[], None]
@@ -54,7 +55,7 @@ class Scope(Struct, frozen=True, kw_only=True):
         while lines:
             known = states.of(partition)
             folded = advance(lines, known, limits.BATCH_WEIGHT, self.strict)
-            result = render(folded, self.max_row_bytes)
+            result = render(folded, self.max_row_bytes, self.redact)
             states.merge(partition, result.states, result.segments, 0)
             yield result
             lines = lines[folded.taken :]

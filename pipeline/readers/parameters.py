@@ -15,6 +15,7 @@ from msgspec import Struct
 from operators.readers.filters import AVAILABILITY, SURFACES, FilterError
 
 NONE = "(none)"
+AROUND = 5  #: events before and after that of a window
 
 
 class Parameter(Struct, frozen=True):

@@ -1,29 +1,57 @@
 """Queries and their answers, one function each: the command line and any other door call these.
 
-Answers are structs whose JSON stays as it is: fields are added, never renamed.
+Beside each is what it wants of a log (``Asked(search_wants(…))``); the answer over the events that
+it wanted is the answer over all of them. Answers are structs whose JSON stays as it is: fields are
+added, never renamed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from typing import Protocol
 
 from msgspec import Raw, Struct
 
-from operators.readers.documents import documents
+from operators.events import Event, UserMessage
+from operators.nodes import Node
+from operators.readers.documents import LOG_ONLY, documents
 from operators.readers.filters import SURFACES, event_filter, session_filter
 from operators.readers.injected import Liveness, liveness
 from operators.readers.lineage import Conflict, Family, Lineage, SessionRecord, listed
 from operators.readers.pairing import Cuts, cuts
 from operators.text import well_formed
 
-from .logs import Log
+from .asked import Wanted
 from .parameters import EVENT_PARAMETERS, SESSION_PARAMETERS, clauses
 
 LIMIT = 1_000  #: hits of one answer, unless told otherwise
 _WORDS = {mark: word for word, mark in SURFACES.items()}
 
 Given = Mapping[str, Sequence[str] | None]
+
+
+class Log(Protocol):
+    """A log that was folded; of its events at least those that the question wants."""
+
+    lines: dict[int, bytes]
+
+    @property
+    def taken(self) -> Iterable[Event]: ...
+    @property
+    def session_id(self) -> str | None: ...
+    @property
+    def current(self) -> frozenset[int]: ...
+    @property
+    def shadowed_by(self) -> dict[int, int]: ...
+    def mark(self, seq: int) -> str: ...
+    def replaced(self, seq: int) -> tuple[int, ...]: ...
+    def nodes(self) -> list[Node]: ...
+
+
+def _covers(event: Event, low: int, high: int) -> bool:
+    """Whether an event, or a member of a packed row, has a seq from ``low`` to ``high``."""
+    return event.seq <= high and event.seq + event.count > low
 
 
 class Hit(Struct, frozen=True):
@@ -37,12 +65,31 @@ class Hit(Struct, frozen=True):
     text: str
 
 
+def search_wants(given: Given, limit: int = LIMIT) -> Wanted:
+    """The events with text that can be hits. What a place on the surface asks for shows only at the
+    end of the log; without such a filter the first ``limit`` are all. Raises `FilterError`."""
+    asked = clauses(EVENT_PARAMETERS, given)
+    event_filter(asked)
+    at_the_end = any(clause["kind"] == "surface" for clause in asked)
+    passes = event_filter(clause for clause in asked if clause["kind"] != "surface")
+    left = limit
+
+    def wants(event: Event) -> bool:
+        nonlocal left
+        if not left or not any(map(passes, documents((event,), lambda _: LOG_ONLY))):
+            return False
+        left -= not at_the_end
+        return True
+
+    return wants
+
+
 def search(log: Log, given: Given, limit: int = LIMIT) -> Iterator[Hit]:
     """The events with text that pass the filters (`EVENT_PARAMETERS`), oldest first. Raises
     `FilterError` before anything is looked at."""
     passes = event_filter(clauses(EVENT_PARAMETERS, given))
     found = (each for each in documents(log.taken, log.mark) if passes(each))
-    session = log.session.session
+    session = log.session_id
     return (
         Hit(session, each.seq, each.type, each.time, _WORDS[each.surface], well_formed(each.text))
         for each in islice(found, limit)
@@ -59,10 +106,14 @@ class Shown(Struct, frozen=True):
     line: Raw
 
 
+def window_wants(seq: int, around: int) -> Wanted:
+    return lambda event: _covers(event, seq - around, seq + around)
+
+
 def window(log: Log, seq: int, around: int) -> Iterator[Shown]:
     """The events from ``around`` before ``seq`` to as many after it; the log keeps its lines."""
     for event in log.taken:
-        if event.seq + event.count > seq - around and event.seq <= seq + around:
+        if _covers(event, seq - around, seq + around):
             surface = _WORDS[log.mark(event.seq)]
             line = _opaque(log.lines.get(event.seq, b""))
             yield Shown(event.seq, event.type, event.time, surface, line)
@@ -86,20 +137,29 @@ class Trace(Struct, frozen=True):
     replaced: tuple[int, ...]
 
 
+def trace_wants(seq: int) -> Wanted:
+    return lambda event: _covers(event, seq, seq)
+
+
 def trace(log: Log, seq: int) -> Trace | None:
     """What became of an event; None if the log has none of that seq."""
-    event = next((e for e in log.taken if e.seq <= seq < e.seq + e.count), None)
-    if event is None:
-        return None
+    event = next((event for event in log.taken if _covers(event, seq, seq)), None)
+    return None if event is None else traced(log, seq, event.type)
+
+
+def traced(log: Log, seq: int, type_: str) -> Trace:
+    """What became of the event of that seq and type."""
     chain, at = [], seq
     while (by := log.shadowed_by.get(at)) is not None:
         chain.append(by)
         at = by
-    replaced = next((r.shadowed for r in log.surface_view.replacements if r.seq == seq), ())
     surface = _WORDS[log.mark(seq)]
     first = chain[0] if chain else None
-    session = log.session.session
-    return Trace(session, seq, event.type, surface, first, tuple(chain), tuple(replaced))
+    return Trace(log.session_id, seq, type_, surface, first, tuple(chain), log.replaced(seq))
+
+
+def contexts_wants(event: Event) -> bool:
+    return isinstance(event.body, UserMessage) and event.body.source.kind != "user"
 
 
 def contexts(log: Log) -> list[Liveness]:

@@ -24,11 +24,13 @@ import json
 import tomllib
 from datetime import UTC, date, datetime
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from operators.readers.money import Card, Rate
+from operators.text import well_formed
 from pipeline.errors import Fatal
 
 _CARD: Final = {"currency", "published", "per", "rate"}
@@ -40,6 +42,8 @@ _PRICES: Final = {
 }
 _RATE: Final = {"provider", "model", "since", "until", *_PRICES}
 _MICRO: Final = 1_000_000
+_MOST: Final = 1_000_000_000  #: a price above it is a slip of the pen
+_DIGITS: Final = 40  #: behind the point, before anything is reckoned with them
 
 
 def read_card(path: Path) -> Card:
@@ -114,14 +118,17 @@ def _price(path: Path, where: str, value: Any) -> int:
         price = None
     if price is None or isinstance(value, bool) or not price.is_finite() or price < 0:
         _refuse(path, where, f"is no price: {value!r}", 'write a decimal of 0 or more, as "0.28"')
-    micro = price * _MICRO
-    if micro != micro.to_integral_value():
-        _refuse(path, where, f"has more than six decimals: {value}", "round it as your bill does")
+    if price > _MOST:
+        _refuse(path, where, f"is above {_MOST}", "prices are for a million tokens")
+    exponent = price.as_tuple().exponent
+    micro = Fraction(price) * _MICRO if isinstance(exponent, int) and exponent > -_DIGITS else None
+    if micro is None or micro.denominator != 1:
+        _refuse(path, where, "has more than six decimals", "round it as your bill does")
     return int(micro)
 
 
 def _text(path: Path, where: str, value: Any) -> str:
-    if not isinstance(value, str) or not value:
+    if not isinstance(value, str) or not value or value != well_formed(value):
         _refuse(path, where, "is missing or no text", 'write it in quotes, as "deepseek"')
     return value
 

@@ -55,6 +55,7 @@ def simulate(
     shape: str = "v4",
     features: Collection[str] | None = None,
     exchanges: int | None = None,
+    start: int | None = None,
 ) -> SimulatedSession:
     """One session; the same arguments give the same bytes.
 
@@ -62,13 +63,14 @@ def simulate(
     exchanges, whatever their events), except that with the feature ``open-end`` some are cut in
     mid turn, at ``events`` or so. ``features``: a part of :data:`FEATURES`; those that the shape
     cannot say are left out; all by default. With :data:`PORTABLE` and ``exchanges`` one seed is the
-    same conversation in every shape."""
+    same conversation in every shape. ``start``: epoch ms of its beginning (that of the seed)."""
     able = features_of(shape)
     wanted = able if features is None else frozenset(features)
     if not wanted <= FEATURES:
         raise ValueError(f"unknown features: {', '.join(sorted(wanted - FEATURES))}")
     writer = WRITERS[shape]()
     talk = Talk(Random(seed), writer, wanted & able, f"{seed:x}")  # noqa: S311 - seeded on purpose
+    talk.now = talk.now if start is None else start
     created, extra = talk.now, _origin(talk, seed)
     forks_after = talk.below(4) if "parentSession" in extra and "origin" not in extra else -1
     done = last = 0

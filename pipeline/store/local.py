@@ -27,7 +27,7 @@ from pipeline.ports import Segment
 from . import origin as origins
 from .folder import Lock
 from .origin import FORMAT, Meta, Origin, Unusable
-from .rocks import WRITE_BUFFER, Damaged, Memory, batch, by_remedy, from_os, open_database
+from .rocks import WRITE_BUFFER, Damaged, Memory, batch, by_remedy, from_os, open_database, write
 
 log = logging.getLogger(__name__)
 
@@ -86,23 +86,23 @@ class LocalStore:
         current: bool = True,
     ) -> None:
         part = self._part(partition)
-        changes, heads = batch(), {}
+        changes, heads = [], {}
         for session, segment, value in items:
             key = _key(session, segment)
             if not segment:
                 heads[key] = value is not None
-            if value is None:
-                changes.delete(key)
-            else:
-                changes.put(key, value)
+            changes.append((key, value))
         with _in_use(partition, part):
             before = _present(part.database, heads)
             sessions = (part.meta.sessions if part.meta else 0) + sum(heads.values()) - before
             seen = self._now() if current else part.since
             meta = self._meta(partition, position, sessions, seen)
-            changes.put(META, origins.encode(meta))
-            part.database.write(changes)
+            changes.append((META, origins.encode(meta)))
+            self._put(part, changes)
         part.meta = meta
+
+    def _put(self, part: _Part, changes: Iterable[tuple[bytes, bytes | None]]) -> None:
+        write(part.database, part.path, lambda: batch(changes), self._memory.write_buffer)
 
     def segments(self, partition: int, session: str) -> Mapping[str, bytes] | None:
         part = self._part(partition)
@@ -171,10 +171,7 @@ class LocalStore:
         """Usable now, and so for as long again: what is deleted from now on is still to be read."""
         part.since = self._now()
         meta = replace(origins.usable(raw, self._origin, partition, part.since), seen=part.since)
-        changes = batch()
-        changes.put(META, origins.encode(meta))
-        with by_remedy(part.path):
-            part.database.write(changes)
+        self._put(part, [(META, origins.encode(meta))])
         part.meta = meta
         return meta
 

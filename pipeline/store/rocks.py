@@ -8,7 +8,9 @@ and that is read again from the topic. Values lie in blob files, so that compact
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator
+import shutil
+import time
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -41,7 +43,15 @@ PREFIX = 8
 BLOB_FROM = 256
 BLOB_FILE = 32 << 20
 
+#: Of one partition, kept open; a process may often have 1 024, and a large store has thousands.
+OPEN_FILES = 48
+
 MEMORY_ONLY = "start with --state-dir none (every restart then reads the whole state topic)"
+
+
+#: A write that is refused is tried again after so long, and for so long.
+PAUSE_S = 0.005
+STALLED_S = 60.0
 
 
 class StoreFull(Fatal):
@@ -54,6 +64,10 @@ class StoreBroken(Fatal):
 
 class Damaged(Exception):  # noqa: N818 - named by what it says of the files
     """Files are missing, cut or changed: what they held is on the topic."""
+
+
+class Stalled(Exception):  # noqa: N818 - as above
+    """RocksDB takes no writes before it has written out what it holds."""
 
 
 class Memory:
@@ -73,12 +87,40 @@ def open_database(path: Path, memory: Memory) -> Rdict:
         database = Rdict(str(path), _options(memory))
         unlogged = WriteOptions()
         unlogged.disable_wal = True  # type: ignore[method-assign,assignment] # typed as a method
+        unlogged.no_slowdown = True
         database.set_write_options(unlogged)
         return database
 
 
-def batch() -> WriteBatch:
-    return WriteBatch(raw_mode=True)
+def write(database: Rdict, path: Path, changes: Callable[[], WriteBatch], room: int) -> None:
+    """Waits while RocksDB writes out what it holds. On a full disk its own wait may have no end, so
+    a write is refused instead (``no_slowdown``) and tried again: `StoreFull` when less than
+    ``room`` bytes are free meanwhile, `StoreBroken` when it lasts."""
+    until = time.monotonic() + STALLED_S
+    while True:
+        try:
+            with by_remedy(path):
+                database.write(changes())
+                return
+        except Stalled as stalled:
+            with from_os(str(path)):
+                free = shutil.disk_usage(path).free
+            if free < room:
+                raise _full(path) from stalled
+            if time.monotonic() >= until:
+                raise _broken(path, f"it has taken no write for {STALLED_S:g} s") from stalled
+            time.sleep(PAUSE_S)
+
+
+def batch(changes: Iterable[tuple[bytes, bytes | None]]) -> WriteBatch:
+    """None deletes."""
+    made = WriteBatch(raw_mode=True)
+    for key, value in changes:
+        if value is None:
+            made.delete(key)
+        else:
+            made.put(key, value)
+    return made
 
 
 def _options(memory: Memory) -> Options:
@@ -96,6 +138,7 @@ def _options(memory: Memory) -> Options:
     options.set_write_buffer_manager(memory.buffers)
     options.set_max_write_buffer_number(3)
     options.set_max_background_jobs(2)
+    options.set_max_open_files(OPEN_FILES)
     options.set_compression_type(DBCompressionType.none())
     options.set_enable_blob_files(True)
     options.set_min_blob_size(BLOB_FROM)
@@ -121,6 +164,8 @@ def by_remedy(path: Path) -> Iterator[None]:
 
 
 def translated(path: Path, text: str) -> Exception:
+    if text.startswith("Result incomplete"):
+        return Stalled(text)
     if "No space left" in text or "Disk quota exceeded" in text:
         return _full(path)
     # What is said to be corrupt because it could not be opened is not: EMFILE, EACCES, EIO.

@@ -60,8 +60,8 @@ def test_the_order_of_the_calls() -> None:
     assert batch.sink.calls == [
         "open",
         "begin",
-        *["send"] * sends,
         "send_offsets",
+        *["send"] * sends,
         "flush",
         "commit",
     ]

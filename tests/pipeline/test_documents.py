@@ -67,7 +67,8 @@ def test_every_field_of_the_document() -> None:
     assert [row["key"] for row in got["rows"]] == ["user:0", "user:1"]
     assert {row["session"] for row in got["rows"]} == {"s-1"}
     assert got["overview"]["session"] == "s-1"
-    assert (got["faults"], got["quality"]) == ([], {})
+    facts = {"reader:contextBreakdown": 1, "reader:todos": 1}  # not metered; no list
+    assert (got["faults"], got["quality"]) == ([], facts)
 
 
 def test_without_a_header_there_is_no_session_in_the_document_or_its_records() -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
 
 from operators.events import Fault
 from pipeline.batch import read
@@ -21,10 +22,11 @@ from pipeline.lines import MemoryLineSink
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
 from pipeline.ports import InRecord, OutRecord
-from pipeline.resume import already_in
+from pipeline.resume import already_in, letters
 from pipeline.topics import Names
 from schemas.deadletter import DeadLetter, decode_dead_letter
 from schemas.names import session_name
+from tests.pipeline.world import World
 from tests.schemas.logs import header, line, raw, row, turns, zstd
 
 NAMES = Names()
@@ -43,10 +45,15 @@ class Topics:
 
     def start(self, max_line_bytes: int = 8_000_000) -> Ingest:
         """A new process: it knows only what the topic has."""
-        known = already_in(self.reader, EVENTS)
+        known = already_in(self.reader, NAMES)
         sink = MemoryLineSink(self.broker, NAMES)
         self.ingest = Ingest(
-            sink, EVENTS, known.get, note=self.notes.append, max_line_bytes=max_line_bytes
+            sink,
+            EVENTS,
+            known.sessions.get,
+            letters=lambda: letters(self.reader, NAMES, known.folded),
+            note=self.notes.append,
+            max_line_bytes=max_line_bytes,
         )
         return self.ingest
 
@@ -240,9 +247,8 @@ def test_a_record_that_the_topic_does_not_take_is_a_dead_letter_and_the_rest_is_
     lines = [header(), row(0), long, row(2)]
     path = log(tmp_path)
     path.write_bytes(raw(lines))
-    known = already_in(topics.reader, EVENTS)
     sink = MemoryLineSink(topics.broker, NAMES)
-    ingest = Ingest(sink, EVENTS, known.get, max_record_bytes=600)
+    ingest = Ingest(sink, EVENTS, lambda _: None, max_record_bytes=600)
     for _ in range(2):
         ingest.once([tmp_path])
         os.utime(path)
@@ -333,6 +339,49 @@ def test_a_bad_line_between_known_ones_is_not_sent_again(tmp_path: Path, topics:
     assert topics.lines() == at(0, lines)
 
 
+def folded(topics: Topics) -> None:
+    """A worker folds what is there."""
+    world = World()
+    world.broker = topics.broker
+    world.run()
+
+
+def test_a_line_without_a_seq_at_the_end_is_sent_once_by_however_many_runs(
+    tmp_path: Path, topics: Topics
+) -> None:
+    path, lines = log(tmp_path), [*turns(1), b"?", row(3, "turn/end"), b"?", b"?"]
+    path.write_bytes(raw(lines))
+    for _ in range(2):
+        topics.start().once([tmp_path])
+        assert topics.lines() == at(0, lines)
+    folded(topics)
+    for _ in range(2):
+        topics.start().once([tmp_path])
+        assert topics.lines() == at(0, lines)
+    lines += [b"?", row(4, "turn/end"), b"?"]
+    path.write_bytes(raw(lines))
+    topics.start().once([tmp_path])
+    assert topics.lines() == at(0, lines)
+
+
+def test_what_was_dead_lettered_once_is_not_by_the_next_run(tmp_path: Path, topics: Topics) -> None:
+    long = row(1, data="x" * 900)
+    log(tmp_path).write_bytes(raw([header(), row(0), long, row(2)]))
+    broken = bytearray(zstd(turns(2, session="z")))
+    broken[-1] ^= 1
+    log(tmp_path, "z", "session.v4.jsonl.zstd").write_bytes(broken)
+    os.mkfifo(log(tmp_path, "pipe"))
+    (tmp_path / "--b--" / "x.jsonl").write_bytes(raw(turns(session="x" * 5000)))
+    made = topics.start(max_line_bytes=500).once([tmp_path]).dead_letters
+    assert made == len(topics.letters()) == 3
+    again = topics.start(max_line_bytes=500).once([tmp_path])
+    assert (again.dead_letters, again.unreadable) == (0, 2)  # they are counted as ever
+    assert len(topics.letters()) == 3
+    path = log(tmp_path)
+    path.write_bytes(path.read_bytes() + raw([row(3, data="x" * 901)]))
+    assert topics.start(max_line_bytes=500).once([tmp_path]).dead_letters == 1
+
+
 def test_unreadable_things_are_dead_letters_and_nothing_is_waited_for(
     tmp_path: Path, topics: Topics
 ) -> None:
@@ -420,7 +469,7 @@ def test_following_sends_what_comes(
     topics.ingest.follow([tmp_path], clock, clock.done, interval=0.5)
     assert topics.lines() == at(0, turns(3))
     assert topics.lines("t") == at(0, turns(1, session="t"))
-    assert passes == 4  # not when nothing changed
+    assert passes == 2  # at first, and when there was another session
 
 
 @settings(max_examples=50)  # each makes files
@@ -454,9 +503,9 @@ def test_what_the_topic_has_is_told_by_its_highest_epoch(tmp_path: Path, topics:
     topics.broker.append(EVENTS, 0, None, b"{}")
     topics.broker.append(EVENTS, 0, b"x", b"?", headers=[("epoch", b"-1")])
     topics.broker.append(EVENTS, 0, b"y", b"?")
-    found = already_in(topics.reader, EVENTS)
+    found = already_in(topics.reader, NAMES).sessions
     assert (found["s"].epoch, found["s"].next_seq) == (1, 3)
-    assert found["y"] == Already()
+    assert found["y"] == Already(unnumbered=(xxh3_64_intdigest(b"?"),))
     assert found.keys() == {"s", "y"}
 
 

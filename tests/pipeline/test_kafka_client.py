@@ -158,10 +158,23 @@ def test_a_transaction_that_took_too_long_is_no_second_worker(
 
 
 def test_sending_offsets_is_bounded() -> None:
+    transaction = KafkaTransaction(KafkaPython(), Producer(send_offsets=hangs), SETTINGS)
+    transaction.send_offsets({0: 1}, JOINED)
     with pytest.raises(Retriable, match="did not return"):
-        KafkaTransaction(KafkaPython(), Producer(send_offsets=hangs), SETTINGS).send_offsets(
-            {0: 1}, JOINED
-        )
+        transaction.flush()
+
+
+def test_what_the_offsets_met_is_raised_whatever_meets_it_first() -> None:
+    """After that the client takes no record, and says less well why."""
+    refused = raised.CommitFailedError("the generation has passed")
+    producer = Producer(send_offsets=throws(refused), send=throws(raised.KafkaError("no more")))
+    transaction = KafkaTransaction(KafkaPython(), producer, SETTINGS)
+    transaction.send_offsets({0: 1}, JOINED)
+    with pytest.raises(Retriable, match="has passed"):
+        transaction.send(RECORD)
+    with pytest.raises(Retriable, match="has passed"):
+        transaction.flush()
+    assert producer.calls == ["send_offsets", "send"]
 
 
 def test_a_member_without_a_generation_is_refused_before_the_broker_accepts_it() -> None:
@@ -329,6 +342,13 @@ def test_a_consumer_that_got_no_answer_about_offsets_is_not_asked_again(
 def test_it_is_not_waited_for_ever() -> None:
     with pytest.raises(raised.NotCoordinatorError):
         patiently(KafkaPython(), 0.2, throws(raised.NotCoordinatorError()))
+
+
+def test_a_call_that_is_started_is_waited_for_when_asked() -> None:
+    go = threading.Event()
+    wait = KafkaPython().started("it", 5, lambda: go.wait(5))
+    go.set()
+    assert wait()
 
 
 def test_bounded_hands_over_results_and_errors() -> None:

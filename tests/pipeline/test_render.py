@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 from rich.cells import cell_len
-from rich.console import Console, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
 
 from operators import changes as c
 from operators.changes import RowData, SurfaceChange, TranscriptRow
@@ -77,11 +78,11 @@ MARKER = c.CompactionData("k", "auto", "landed", summary="We did things.", item_
                 c.SubCall("y", "inner", None, "ok", None, None, 1, 2),)),
             ["tool (unknown): interrupted", "inner: ok"],
         ),
-        ("compaction", MARKER, ["history compacted (auto, 4 items)", "We did things."]),
+        ("compaction", MARKER, ["compacted · auto · 4 items"]),
         (
             "command",
             c.CommandData("i", "compact", " now", "success", "done", compaction=MARKER),
-            ["/compact now: success", "done", "history compacted", "We did things."],
+            ["/compact now · compacted · auto · 4 items"],
         ),
         (
             "retry",
@@ -96,7 +97,7 @@ MARKER = c.CompactionData("k", "auto", "landed", summary="We did things.", item_
     ],
 )  # fmt: skip
 def test_each_kind_of_row_says_what_it_is(kind: str, data: RowData, wanted: list[str]) -> None:
-    text = shown(render.render_row(row(kind, data)))
+    text = shown(render.render_row(row(kind, data)), width=80)
     for part in wanted:
         assert part in text
     assert "#7  1970-01-01 00:00:01" in text
@@ -116,6 +117,64 @@ def test_a_long_output_is_cut_and_says_so() -> None:
     assert f"… {100 - render.TOOL_LINES} more lines" in text
     assert "\n  11\n" in text
     assert "\n  12\n" not in text
+
+
+def test_a_compaction_is_one_line_and_says_what_the_log_says() -> None:
+    whole = c.CompactionData(
+        *("k", "manual", "landed", 9, "A summary.\n" * 30, 8, 1234, 987654),
+        *(2, 1000, 3000, 12_345),
+    )
+    joined = c.CommandData("i", "compact", None, "success", "done", compaction=whole)
+    both: list[tuple[RowData, str]] = [(whole, "compaction"), (joined, "command")]
+    for data, kind in both:
+        text = shown(render.render_row(row(kind, data)), width=80)
+        assert text.count("\n") == 2  # itself, and the blank one between rows
+        assert "compacted · manual · 1234 items · 987654 tokens · 12.3 s" in text
+    unknown = shown(render.render_row(row("compaction", c.CompactionData(None, None, "landed"))))
+    assert unknown.startswith("compacted  #7")
+    heading = render.render_row(row("compaction", whole))
+    assert isinstance(heading, Group)
+    assert isinstance(heading.renderables[0], Text)
+    assert heading.renderables[0].style == "dim"
+    failed = c.CompactionData("k", "auto", "failed", error="no room")
+    assert "no room" in shown(render.render_row(row("compaction", failed)))
+
+
+def test_a_compaction_that_failed_says_so_in_its_command() -> None:
+    failed = c.CommandData("i", "compact", None, "error", "it broke", compaction=MARKER)
+    text = shown(render.render_row(row("command", failed)))
+    assert all(part in text for part in ("/compact: error", "it broke", "compacted · auto"))
+
+
+def test_what_nobody_reads_is_cut_and_says_so() -> None:
+    word = "A" * 1_000_000
+    text = shown(
+        render.render_row(row("user", c.MessageData(None, raw(f"see {word} ok"), raw({}))))
+    )
+    assert len(text) < 1000
+    assert "(999800 more" in text
+    assert " ok" in text
+    chinese = "压缩的会话。" * 500
+    whole = shown(render.render_row(row("user", c.MessageData(None, raw(chinese), raw({})))))
+    assert "".join(whole.split()).count("压缩的会话。") == 500
+    long = msgspec.structs.replace(TOOL, arguments="x y " * 5_000, content=raw("out put " * 5_000))
+    assert len(shown(render.render_row(row("tool", long)))) < 6_000
+
+
+def test_a_pile_of_marks_is_no_higher_than_a_script_needs() -> None:
+    assert visible("a" + "\u0301" * 50 + "b") == "a" + "\u0301" * 4 + "b"
+    assert visible("ạ̈́ é") == "ạ̈́ é"
+
+
+def test_a_card_says_how_long_its_call_took() -> None:
+    data = msgspec.structs.replace(TOOL, call_time=1000, result_time=3250)
+    assert "tool read: ok, 2.2 s" in shown(render.render_row(row("tool", data)))
+
+
+def test_what_was_shown_before_says_so() -> None:
+    assert "(changed)" in shown(render.render_row(row("tool", TOOL), again=True))
+    gone = msgspec.structs.replace(row("compaction", MARKER), deleted=True, data=None)
+    assert shown(render.render_row(gone, again=True)).startswith("withdrawn: compaction  #7")
 
 
 def test_a_time_that_no_clock_shows_is_a_number() -> None:

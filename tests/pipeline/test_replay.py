@@ -281,7 +281,7 @@ def test_a_state_that_is_being_written_is_looked_at_again() -> None:
 def test_a_state_that_cannot_be_read_is_said() -> None:
     desk = parked_at(10, b"{")
     desk.broker.append(desk.names.of("state"), 0, S.encode(), b'{"version":99}')
-    with pytest.raises(Fatal, match="is version 99, this program reads up to 2"), desk.found():
+    with pytest.raises(Fatal, match="is version 99, this program reads up to 3"), desk.found():
         pass
 
 

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from pipeline.batch import Redact
 from pipeline.loop import Policy, Worker
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import (
@@ -172,6 +173,7 @@ class World:
         leave: threading.Event | None = None,
         at_end: bool = True,
         observer: Observer | None = None,
+        redact: Redact | None = None,
     ) -> Running:
         """A worker that stops when all is read."""
         states = States(MemoryStore())
@@ -183,7 +185,7 @@ class World:
         )
         policy = Policy(stop or threading.Event(), leave or threading.Event(), at_end=at_end)
         worker = Worker(ends, states, policy, clock=self.clock, observer=observer)
-        return wire(worker, states)
+        return wire(worker, states, redact=redact)
 
     def run(self, **settings: Any) -> Running:
         running = self.worker(**settings)

@@ -11,19 +11,18 @@ from typing import Any
 import msgspec
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
-from operators.readers import answers
 from operators.readers.filters import FilterError
 from operators.readers.references import Subject, address
 from operators.session import Out, Session
-from operators.text import to_json
-from pipeline import cli
 from pipeline.commands import brokers
 from pipeline.config import Config
 from pipeline.memory import MemoryBroker
 from pipeline.memory_ends import MemoryReader, create_topics
 from pipeline.readers import query
-from pipeline.readers.logs import Log, events_of, quoted
+from pipeline.readers.asked import Asked, Wanted, everything, nothing
+from pipeline.readers.logs import events_of, quoted
 from pipeline.readers.parameters import EVENT_PARAMETERS, NONE, SESSION_PARAMETERS, clauses
 from pipeline.simulate import simulate, write_session
 from pipeline.topics import Names
@@ -32,6 +31,7 @@ from schemas.outbound import encode, key_of, subject_of
 from tests.operators.build import numbered
 from tests.operators.readers import hostile
 from tests.operators.records import call, checkpoint, result, say, user
+from tests.pipeline.readers.calling import calling
 from tests.strategies import any_logs, mutated, simulated_logs
 
 NAMES = Names()
@@ -81,15 +81,15 @@ def reader(monkeypatch: pytest.MonkeyPatch) -> MemoryReader:
 
 
 @pytest.fixture(params=["file", "topics"])
-def log(request: pytest.FixtureRequest) -> Log:
-    made = Log(keep_lines=True)
+def log(request: pytest.FixtureRequest) -> Asked:
+    made = Asked(everything, keep_lines=True, messages=True)
     if request.param == "file":
         return made.read_file(request.getfixturevalue("file"))
     reader = request.getfixturevalue("reader")
     return made.read_records(events_of(reader, NAMES, PARTITION), "s-1", 1)
 
 
-def test_search(log: Log) -> None:
+def test_search(log: Asked) -> None:
     hits = list(query.search(log, {"text": ["Find Me"]}))
     assert [(hit.session, hit.seq, hit.surface) for hit in hits] == [
         ("s-1", 0, "shadowed"),
@@ -103,14 +103,14 @@ def test_search(log: Log) -> None:
     assert [hit.seq for hit in query.search(log, {}, limit=2)] == [0, 1]
 
 
-def test_window_has_the_lines_as_they_were(log: Log) -> None:
+def test_window_has_the_lines_as_they_were(log: Asked) -> None:
     shown = list(query.window(log, 3, 1))
     assert [each.seq for each in shown] == [2, 3, 4]
     assert [bytes(each.line) for each in shown] == LINES[3:6]
     assert list(query.window(log, 99, 1)) == []
 
 
-def test_trace(log: Log) -> None:
+def test_trace(log: Asked) -> None:
     told = query.trace(log, 3)
     assert told == query.Trace("s-1", 3, "tool/result", "shadowed", 5, (5,), ())
     told = query.trace(log, 5)
@@ -119,12 +119,12 @@ def test_trace(log: Log) -> None:
     assert query.trace(log, 77) is None
 
 
-def test_contexts_and_cuts(log: Log) -> None:
+def test_contexts_and_cuts(log: Asked) -> None:
     assert [(each.seq, each.state) for each in query.contexts(log)] == [(4, "alive"), (5, "alive")]
     assert query.surface_cuts(log).before == (True, True, True)
 
 
-def test_a_quotation(log: Log) -> None:
+def test_a_quotation(log: Asked) -> None:
     made = quoted(log.surface_view, Subject("s-1", "l", "/w", 6))
     assert made is not None
     told = json.loads(made.data)["conversation"]
@@ -135,41 +135,53 @@ def test_a_chain_goes_to_the_node_that_stands(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     records = numbered([user(), checkpoint(0, 0), checkpoint(1, 1)])
     path.write_bytes(b"".join(json.dumps(record).encode() + b"\n" for record in records))
-    told = query.trace(Log().read_file(path), 0)
+    told = query.trace(Asked(query.trace_wants(0)).read_file(path), 0)
     assert told is not None
     assert (told.replaced_by, told.chain) == (1, (1, 2))
 
 
-def test_answers_of_a_fork_are_of_its_own_part(tmp_path: Path) -> None:
-    header = {"type": "session", "id": "c", "seedLength": 1}
-    path = tmp_path / "c.jsonl"
-    records = numbered([user("of the parent", time=5), user("own", time=9), say(calls=("a",))])
-    lines = [json.dumps(record).encode() for record in (header, *records)]
-    path.write_bytes(b"\n".join(lines) + b"\n")
-    log = Log(readers=True).read_file(path)
-    assert log.whole is not None
-    assert log.own is not None
-    told = answers.reference(log.whole, log.told())
-    assert told["title"]["fallback"] == "of the parent"
-    assert told["toolPairing"] == {"nodes": 3, "before": "111", "after": "110"}
-    own = answers.own(log.own, log.told())
-    assert own["derived_title"] == "own"
-    assert own["pairing"]["waiting"] == 1
-
-
 @given(hostile.logs | any_logs | mutated(simulated_logs))
 def test_no_log_is_too_odd_to_be_asked(lines: list[bytes]) -> None:
-    log = Log(keep_lines=True, readers=True)
+    log = Asked(everything, keep_lines=True, messages=True)
     log.take_all(log.seen(enumerate(lines, 1)), [])
     for answer in (*query.search(log, {}), *query.contexts(log), query.surface_cuts(log)):
         assert msgspec.json.encode(answer)
     for event in log.taken:
         assert query.trace(log, event.seq)
     assert len(list(query.window(log, 20, 100))) <= len(log.taken)
-    assert log.whole is not None
-    assert to_json(answers.reference(log.whole, log.told()))
     subject = Subject("s", "l", None, log.session.next_seq)
     assert quoted(log.surface_view, subject) is not None
+
+
+def asked(lines: list[bytes], wanted: Wanted) -> Asked:
+    log = Asked(wanted, keep_lines=True)
+    log.take_all(log.seen(enumerate(lines, 1)), [])
+    return log
+
+
+@given(hostile.logs | simulated_logs, st.integers(0, 60), st.sampled_from([1, 3, 1000]))
+def test_what_a_question_wants_is_all_that_its_answer_needs(
+    lines: list[bytes], seq: int, limit: int
+) -> None:
+    whole = asked(lines, everything)
+    for filters in ({}, {"surface": ["shadowed"], "seq": ["3.."]}, {"type": ["user/message"]}):
+        wanted = asked(lines, query.search_wants(filters, limit))
+        assert list(query.search(wanted, filters, limit)) == list(
+            query.search(whole, filters, limit)
+        )
+    wanted = asked(lines, query.window_wants(seq, 4))
+    assert list(query.window(wanted, seq, 4)) == list(query.window(whole, seq, 4))
+    assert query.trace(asked(lines, query.trace_wants(seq)), seq) == query.trace(whole, seq)
+    assert query.contexts(asked(lines, query.contexts_wants)) == query.contexts(whole)
+    assert query.surface_cuts(asked(lines, nothing)) == query.surface_cuts(whole)
+
+
+def test_only_what_is_wanted_is_kept(file: Path) -> None:
+    log = Asked(query.search_wants({"text": ["find me"]}, 1), keep_lines=True).read_file(file)
+    assert [event.seq for event in log.taken] == [0]
+    assert list(log.lines) == [0]
+    assert not log.rows()
+    assert all(log.surface_view.message(seq) is None for seq in log.surface_view.nodes)
 
 
 # --- parameters -----------------------------------------------------------------------------------
@@ -198,25 +210,7 @@ def test_what_is_no_parameter_is_refused(given: dict[str, list[str]]) -> None:
 # --- the commands ---------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def run(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> Any:
-    """Runs a command line: exit code, standard output, standard error."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(
-        cli, "MODULES", {**cli.MODULES, "query": "queries", "reference": "references"}
-    )
-
-    def call_it(*argv: str) -> tuple[int, str, str]:
-        try:
-            code = cli.main([str(each) for each in argv])
-        except SystemExit as left:
-            code = int(left.code or 0)
-        said = capsysbinary.readouterr()
-        return code, said.out.decode(), said.err.decode()
-
-    return call_it
+run = pytest.fixture(calling)
 
 
 @pytest.mark.usefixtures("reader")
@@ -224,7 +218,7 @@ def run(
 def test_answers_are_the_same_from_file_and_topics(run: Any, file: Path, what: str) -> None:
     at = ["--at", "3"] if what in ("trace", "window") else []
     answers = [run("query", what, source, "--json", *at) for source in (str(file), "s-1")]
-    assert answers[0] == answers[1]
+    assert answers[0][:2] == answers[1][:2]
     assert answers[0][0] == 0
     assert all(json.loads(line) for line in answers[0][1].splitlines())
     plain = run("query", what, str(file), *at)
@@ -242,9 +236,46 @@ def test_reference_command(run: Any, file: Path) -> None:
     assert told["data"]["capturedThroughSeq"] == 6
     assert told["stats"]["originalMessages"] == 2
     assert '"data":{"sessionId":"s-1"' in answers[0][1]
-    assert run("reference", str(file), "--max-bytes", "10", "--json")[:2] == (3, "null\n")
+    assert run("reference", str(file), "--max-bytes", "10", "--json")[:2] == (0, "null\n")
     code, out, err = run("reference", str(file))
     assert (code, "framed" in out, "2 of 2 messages" in err) == (0, True, True)
+
+
+@pytest.mark.usefixtures("reader")
+def test_an_address_is_a_session(run: Any, file: Path) -> None:
+    named = run("reference", address("s-1"), "--json")
+    assert named[:2] == run("reference", "s-1", "--json")[:2]
+    assert f"address: {address('s-1')}" in run("reference", str(file))[2]
+    assert run("query", "cuts", address("s-1"))[0] == 0
+    for wrong in ("dsh-session:", "dsh-session:ew", address("s-1") + "="):
+        code, out, err = run("query", "cuts", wrong)
+        assert (code, out, err.count("\n")) == (2, "", 1)
+    code, _, err = run("reference", address("x/y"))
+    assert (code, "session 'x/y' is not on the topics" in err) == (1, True)
+
+
+@pytest.mark.usefixtures("reader")
+def test_a_search_over_many(run: Any, tmp_path: Path, file: Path) -> None:
+    root = tmp_path / "logs"
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+        (root / name / "log.jsonl").write_bytes(b"\n".join(LINES[1:]) + b"\n")
+    words = ("--text", "find me", "--json")
+    code, out, err = run("query", "search", str(root), "s-1", *words)
+    hits = [json.loads(line) for line in out.splitlines()]
+    assert [(hit["session"], hit["seq"]) for hit in hits] == [
+        (name, seq) for name in ("a", "b", "s-1") for seq in (0, 3)
+    ]
+    assert (code, err.splitlines()[-1]) == (0, "6 events found")
+    code, out, err = run("query", "search", str(root), str(file), *words, "--limit", "3")
+    assert len(out.splitlines()) == 3
+    assert err.splitlines()[-1] == "the first 3 events (--limit)"
+    code, out, err = run("query", "search", str(tmp_path / "no.jsonl"), str(file), *words)
+    assert (code, len(out.splitlines()), "no.jsonl: No such file" in err) == (0, 2, True)
+    code, out, _ = run("query", "search", str(root), "--text", "find me")
+    assert out.splitlines()[0].startswith("a         0  shadowed  user/message")
+    (tmp_path / "empty").mkdir()
+    assert run("query", "search", str(tmp_path / "empty"))[0] == 1
 
 
 def test_nothing_is_found_nowhere(run: Any, tmp_path: Path) -> None:

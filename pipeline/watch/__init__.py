@@ -1,0 +1,1 @@
+"""The dashboard in a terminal: a client of the gateway like the page, drawn by Textual."""

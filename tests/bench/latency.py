@@ -1,8 +1,9 @@
 """From an event's sending until a read_committed consumer has what comes of it, at a steady rate.
 
 Three processes around a broker of our own: this one sends, ``foldstream run`` folds, and a reader
-polls every output topic. An event is seen when the snapshot of its session with its seq, or a later
-one, is read: that is written with every batch, in the transaction of the batch's other outputs.
+polls every output topic; both by librdkafka, which takes little of what the worker needs. An event
+is seen when the snapshot of its session with its seq, or a later one, is read: that is written with
+every batch, in the transaction of the batch's other outputs.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import uuid
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from itertools import chain
+from itertools import chain, islice
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Event
 from pathlib import Path
@@ -24,7 +25,7 @@ from queue import Empty
 from tempfile import NamedTemporaryFile
 from urllib.request import urlopen
 
-from kafka import KafkaConsumer, KafkaProducer
+from confluent_kafka import Consumer, KafkaException, Message, Producer
 from msgspec import Struct
 
 from pipeline import limits
@@ -40,7 +41,9 @@ AIMS_MS = {1: {"p50": 60.0, "p99": 250.0}}
 SESSIONS = 100
 WARM_S = 5.0  #: not counted: the first transactions, and Java's compiler
 PATIENCE_S = 30.0
-TICK_S = 0.002
+TICK_S = 0.001
+LINGER_MS = 2  #: of who sends
+MOST = 1000  #: records that the reader takes at once
 
 
 class Sent(Struct, frozen=True):
@@ -117,24 +120,31 @@ def _feed(bootstrap: str, names: Names, options: Options) -> list[Sent]:
 
     Fails if it could not keep up: then the figures would be of another rate."""
     sessions = [f"latency-{n:03d}" for n in range(SESSIONS)]
-    lines = {session: chain.from_iterable(corpus.periods()) for session in sessions}
-    producer = KafkaProducer(bootstrap_servers=bootstrap.split(","), linger_ms=0, acks="all")
-    events, sent, late = names.of("events"), [], 0.0
     count = int(options.rate * (options.seconds + WARM_S))
-    with closing(producer):
-        producer.partitions_for(events)
-        began = time.monotonic()
-        for n in range(count):
-            while (now := time.monotonic()) < began + n / options.rate:
-                time.sleep(TICK_S)
-            late = max(late, now - began - n / options.rate)
-            session = sessions[n % SESSIONS]
-            partition = zlib.crc32(session.encode()) % limits.PARTITIONS
-            sent.append(Sent(session, n // SESSIONS, now))
-            producer.send(events, next(lines[session]), session.encode(), partition=partition)
-        producer.flush(PATIENCE_S)
+    of_one = -(-count // SESSIONS)
+    lines = {session: list(_lines(of_one)) for session in sessions}
+    at = [zlib.crc32(session.encode()) % limits.PARTITIONS for session in sessions]
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": LINGER_MS, "acks": "all"})
+    events, sent, late = names.of("events"), [], 0.0
+    producer.list_topics(events, PATIENCE_S)
+    began = time.monotonic()
+    for n in range(count):
+        while (now := time.monotonic()) < began + n / options.rate:
+            time.sleep(TICK_S)
+        late = max(late, now - began - n / options.rate)
+        which, seq = n % SESSIONS, n // SESSIONS
+        session = sessions[which]
+        sent.append(Sent(session, seq, now))
+        producer.produce(events, lines[session][seq], session.encode(), partition=at[which])
+        producer.poll(0)
+    if left := producer.flush(PATIENCE_S):
+        raise TimeoutError(f"{left} events could not be sent within {PATIENCE_S:g} s")
     sys.stderr.write(f"  {count} events sent, at worst {1000 * late:.0f} ms late\n")
     return sent
+
+
+def _lines(count: int) -> Iterator[bytes]:
+    return islice(chain.from_iterable(corpus.periods()), count)
 
 
 # --- who folds ------------------------------------------------------------------------------------
@@ -224,27 +234,34 @@ def _reader(bootstrap: str, names: Names) -> Iterator[_Reader]:
 def _read(
     bootstrap: str, names: Names, answers: Queue[list[Seen]], stop: Event, ready: Event
 ) -> None:
-    consumer = KafkaConsumer(
-        *(names.of(role) for role in ROLES if role != "events"),
-        bootstrap_servers=bootstrap.split(","),
-        group_id=f"{names.application}-reader",
-        auto_offset_reset="earliest",
-        enable_auto_commit=False,
-        isolation_level="read_committed",
-    )
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": f"{names.application}-reader",
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+    }
     state = names.of("state")
-    with closing(consumer):
+    with closing(Consumer(settings)) as consumer:
+        consumer.subscribe([names.of(role) for role in ROLES if role != "events"])
         while not consumer.assignment():
-            consumer.poll(timeout_ms=100)
+            consumer.poll(0.1)
         ready.set()
         while not stop.is_set():
-            polled, now = consumer.poll(timeout_ms=100), time.monotonic()
-            found = [
-                Seen(headers["session"].decode(), int(headers["seq"]), now)
-                for at, records in polled.items()
-                if at.topic == state
-                for headers in (dict(record.headers) for record in records)
-            ]
+            first, now = consumer.poll(0.1), time.monotonic()
+            if first is None:
+                continue
+            # What came with it has come as late as it: nothing is waited for.
+            messages = [first, *consumer.consume(MOST, timeout=0)]
+            found = [_seen(one, now) for one in messages if one.topic() == state]
             if found:
                 answers.put(found)
         answers.cancel_join_thread()
+
+
+def _seen(message: Message, at: float) -> Seen:
+    """A record of the state topic."""
+    if message.error() is not None:
+        raise KafkaException(message.error())
+    headers: dict[str, bytes] = dict(message.headers())  # type: ignore[arg-type] # ours are bytes
+    return Seen(headers["session"].decode(), int(headers["seq"]), at)

@@ -1,61 +1,60 @@
-"""What the readers of figures add to decode and fold, and to the head of a settled session."""
+"""What all readers together add to decode and fold, and to the state of an idle session."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from unittest.mock import patch
 
-import msgspec
-from msgspec import Struct
-
-from operators.events import Event
-from operators.readers.rooms import Readers
 from operators.session import Out, Session
+from pipeline.simulate import FEATURES, SHAPES, simulate
 from schemas.inbound import read_line
-from tests.operators.readers.figuring import Figuring, Read, read
+from schemas.snapshot_readers import encode_readers
 
 from . import corpus
 from .measure import Figure, Options, figures, interleaved
 
-
-class Rich(Struct, frozen=True):
-    """A log, and its events with all that readers look at, read before."""
-
-    log: corpus.Log
-    reads: list[Read]
+LOGS = 30  #: whose readers are weighed
+EVENTS = 1_000
 
 
 def run(options: Options) -> Iterable[Figure]:
-    logs = [Rich(log, [read(line) for line in log.lines]) for log in corpus.mixed(options)]
-    count = sum(len(rich.reads) for rich in logs)
+    logs = corpus.mixed(options)
+    without, count = "decode + fold", sum(len(log.lines) for log in logs)
     seconds = interleaved(
         {
-            "decode + fold": lambda: fold(logs, figured=False),
-            "decode + fold + readers": lambda: fold(logs, figured=True),
+            without: unread(lambda: corpus.fold(logs)),
+            f"{without} + readers": lambda: corpus.fold(logs),
         },
         options.rounds,
     )
-    sizes = sorted(head_size(rich.reads) for rich in logs)
-    head = Figure("head of the readers", "bytes", sizes[0], sizes[len(sizes) // 2])
-    return [*figures(seconds, count, "decode + fold", {"decode + fold + readers": 1.4}), head]
+    yield from figures(seconds, count, without, {f"{without} + readers": 1.4})
+    sizes = sorted(kept(seed) for seed in range(1, options.scaled(LOGS) + 1))
+    yield Figure("readers of an idle session", "bytes", sizes[0], sizes[len(sizes) // 2])
+    yield Figure("the largest", "bytes", sizes[-1], sizes[-1], at_most=1024)
 
 
-def fold(logs: list[Rich], *, figured: bool) -> None:
-    """As ``corpus.fold``: in batches, each into copies."""
-    for rich in logs:
-        state, readers = Session(rich.log.session), Readers()
-        for start in range(0, len(rich.log.lines), corpus.BATCH):
-            batch = slice(start, start + corpus.BATCH)
-            state, out = state.fork(), Out()
-            readers = readers.fork() if figured else readers
-            for line, one in zip(rich.log.lines[batch], rich.reads[batch], strict=True):
-                before = state.as_of_seq
-                state.take(read_line(line), out)
-                event = one.rich if figured and state.as_of_seq != before else None
-                if isinstance(event, Event) and readers.needs(event):
-                    readers.take(event, state, out)
-            for _ in out.changes(state):
-                pass
+def unread(call: Callable[[], None]) -> Callable[[], None]:
+    """The call, with no reader looking at any event."""
+
+    def blind() -> None:
+        with (
+            patch("operators.intake.READ", frozenset()),
+            patch("operators.nodes.price", lambda _: 0),
+        ):
+            call()
+
+    return blind
 
 
-def head_size(reads: list[Read]) -> int:
-    return len(msgspec.json.encode(Figuring().take_all(reads).readers.saved()))
+def kept(seed: int) -> int:
+    """Bytes of a session's readers in its snapshot, without its todos and living contexts, which
+    are as long as the log makes them."""
+    tame = FEATURES - {"hostile"}
+    made = simulate(seed, events=EVENTS, shape=SHAPES[seed % len(SHAPES)], features=tame)
+    session = Session(made.id)
+    out = Out(partials=False)
+    for line in made.lines:
+        session.take(read_line(line), out)
+    small = session.readers.small
+    todos = small["todos"].saved()
+    return len(encode_readers(session.readers)) - (0 if todos is None else len(todos.todos))

@@ -25,12 +25,17 @@ BENCHES = {
     "latency": "event sent to outputs visible, at a steady rate, and where the time goes",
     "length": "cost of an event by the length of its session",
     "state": "bytes kept of a settled session",
+    "readers": "what all readers add to decode + fold, and to an idle session's state",
+    "ingest": "a pass over thousands of followed sessions against a stat of each log",
+    "gateway": "live frames to 400 clients on 100 sessions, without sockets",
+    "gateway-sockets": "the same over sockets, for --seconds; aims are of 120",
+    "gateway-pages": "a page of a session of 200 000 events beside one of 2 000",
     "encoding": "Avro writers against fastavro",
     "restore": "a worker takes over 1 000 000 sessions from Kafka, cold and with its local store",
 }
 
-#: Run when they are named: a million events take a quarter of an hour.
-LONG = frozenset({"verify"})
+#: Run when they are named, as they take minutes.
+LONG = frozenset({"verify", "gateway-sockets", "gateway-pages"})
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,14 +84,18 @@ def _ratio(value: float | None) -> str:
 def _options(arguments: list[str] | None) -> tuple[Options, list[str], bool]:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.run", description=__doc__)
     known = "; ".join(f"{name}: {what}" for name, what in BENCHES.items())
-    parser.add_argument("bench", nargs="*", help=f"all but verify by default. {known}")
+    parser.add_argument(
+        "bench", nargs="*", help=f"all but {', '.join(sorted(LONG))} by default. {known}"
+    )
     parser.add_argument("--rounds", type=int, default=7, help="repetitions of each side (7)")
     parser.add_argument("--size", type=float, default=1.0, help="of the input, 1 as the aims mean")
     parser.add_argument("--logs", type=Path, help="a folder of *.jsonl logs instead of simulated")
     parser.add_argument("--bootstrap", help="HOST:PORT of a Kafka broker instead of a local one")
     parser.add_argument("--brokers", type=int, choices=(1, 3), default=1, help="local ones (1)")
     parser.add_argument("--rate", type=int, default=1_000, help="events/s of latency (1000)")
-    parser.add_argument("--seconds", type=float, default=60.0, help="of latency (60)")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of latency and gateway-sockets (60)"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON document")
     given = parser.parse_args(arguments)
     unknown = [name for name in given.bench if name not in BENCHES]

@@ -15,6 +15,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
+from pipeline import limits
 from pipeline.topics import Names
 
 from .journal import path_of
@@ -47,6 +48,8 @@ class Place(Struct, frozen=True, kw_only=True):
     names: Names
     folder: Path
     state: Path | None = None
+    resident_bytes: int = limits.RESIDENT_BYTES
+    store_bytes: int | None = None
     options: Mapping[str, Any] = {}
 
 
@@ -83,6 +86,8 @@ class Worker:
             trigger=str(self._trigger),
             parent=os.getpid(),
             state_dir=None if self.state_dir is None else str(self.state_dir),
+            resident_bytes=place.resident_bytes,
+            store_bytes=place.store_bytes,
             options=place.options,
         )
         with self._log(self.runs).open("wb") as log:

@@ -22,8 +22,12 @@ WORDS = ("disk", "space", "room")  #: one of them is said by a worker that has n
 
 
 def _tiny_disk(round_: Round, ends: ExitStack) -> None:
-    """A file system of its own for one worker's store (needs the right to mount)."""
-    place = round_.state / VICTIM
+    """For one worker's store."""
+    tiny_disk(round_.state / VICTIM, ends)
+
+
+def tiny_disk(place: Path, ends: ExitStack) -> None:
+    """A file system of its own (needs the right to mount)."""
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", f"size={TINY_MB}m", "chaos", str(place)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -42,7 +46,7 @@ def _fill_up(round_: Round) -> None:
     held, since = round_.held(worker), time.monotonic()
     assert worker.state_dir is not None
     ballast = worker.state_dir / "ballast"
-    _fill(ballast)
+    fill(ballast)
 
     def stopped() -> bool:
         return round_.exit_of(VICTIM, since=since) is not None
@@ -58,7 +62,7 @@ def _fill_up(round_: Round) -> None:
     ballast.unlink()
 
 
-def _fill(ballast: Path) -> None:
+def fill(ballast: Path) -> None:
     block = bytes(4096)
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:

@@ -21,7 +21,7 @@ class Proxy:
 
     def __init__(self, routes: Mapping[Address, Address]) -> None:
         self.passed = 0  #: bytes, both ways
-        self._routes = routes
+        self._routes = dict(routes)
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._run, name="proxy", daemon=True)
         self._ready = threading.Event()
@@ -45,6 +45,10 @@ class Proxy:
     @property
     def connections(self) -> int:
         return len(self._pairs)
+
+    def lead(self, front: Address, behind: Address) -> None:
+        """New connections at ``front`` are passed on to another one."""
+        self._routes[front] = behind
 
     # --- faults -----------------------------------------------------------------------------------
 
@@ -88,16 +92,16 @@ class Proxy:
         self._loop.close()
 
     async def _listen(self) -> None:
-        for front, behind in self._routes.items():
-            self._servers.append(await asyncio.start_server(self._accept(behind), *front))
+        for front in self._routes:
+            self._servers.append(await asyncio.start_server(self._accept(front), *front))
 
-    def _accept(self, behind: Address) -> Any:
+    def _accept(self, front: Address) -> Any:
         async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if self._refuse:
                 writer.transport.abort()
                 return
             try:
-                back, forth = await asyncio.open_connection(*behind)
+                back, forth = await asyncio.open_connection(*self._routes[front])
             except OSError:
                 writer.transport.abort()
                 return

@@ -34,21 +34,31 @@ class Sample(Struct, frozen=True):
 
 
 class Growth(Struct, frozen=True):
-    """How one figure of one process went: medians of its first and last third, and its slope per
-    hour; ``rss`` in MiB."""
+    """How one figure of one process went: medians of its first, second and last third, and the
+    slope per hour of the last two; ``rss`` in MiB. In the first third caches and pools fill."""
 
     process: str
     what: str
     samples: int
     first: float
+    second: float
     last: float
     per_hour: float
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the last third is within 5 % of the second (of few: within 2)."""
+        return self.last - self.second <= max(2.0, self.second / 20)
 
     def row(self) -> tuple[str, ...]:
         form = "{:.1f}" if self.what == "rss" else "{:.0f}"
         unit = "rss MiB" if self.what == "rss" else self.what
-        first, last = form.format(self.first), form.format(self.last)
-        return self.process, unit, str(self.samples), first, last, f"{self.per_hour:+.1f}"
+        thirds = [form.format(each) for each in (self.first, self.second, self.last)]
+        flat = "yes" if self.is_flat else "NO"
+        return (
+            *(self.process, unit, str(self.samples), *thirds),
+            *(f"{self.per_hour:+.1f}", flat),
+        )
 
 
 class Sampler:
@@ -104,6 +114,8 @@ def _growth(process: str, what: str, samples: Sequence[Sample]) -> Growth:
     unit = MIB if what == "rss" else 1
     points = [(one.at / 3600, getattr(one, what) / unit) for one in samples]
     third = max(1, len(points) // 3)
-    first = median(value for _, value in points[:third])
-    last = median(value for _, value in points[-third:])
-    return Growth(process, what, len(points), first, last, slope(points))
+    first, second, last = (
+        median(value for _, value in some)
+        for some in (points[:third], points[third:-third] or points, points[-third:])
+    )
+    return Growth(process, what, len(points), first, second, last, slope(points[third:]))

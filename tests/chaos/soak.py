@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from pipeline.topics import Names
 
@@ -40,8 +40,13 @@ BROKER_FAULT_S = 180.0
 LASTING, *MORTAL = INSTANCES  #: the first is never killed
 CATCH_UP_S = 300.0
 VERIFY_S = 1800.0
+#: So few that they are full within minutes: what grows after that is a leak.
+RESIDENT_BYTES, STORE_BYTES = 48 << 20, 8 << 20
 EVERYWHERE = frozenset(range(PARTITIONS))
-COLUMNS = ("process", "what", "samples", "first third", "last third", "slope per hour")
+COLUMNS = (
+    *("process", "what", "samples", "first third", "second", "last"),
+    *("slope per hour of the last two", "flat"),
+)
 
 
 class Struck(Struct, frozen=True):
@@ -95,7 +100,8 @@ class _Soak:
         self._capacity = capacity
         self._random = Random(f"{args.seed}/soak")
         self._names = Names("soak.", "soak")
-        self._place = place_in(there, folder, self._names)
+        place = place_in(there, folder, self._names)
+        self._place = structs.replace(place, resident_bytes=RESIDENT_BYTES, store_bytes=STORE_BYTES)
         self._struck: list[Struck] = []
         self._recovery: dict[str, list[float]] = {}
         lines = stream(self._random, PARTITIONS)

@@ -60,6 +60,13 @@ def test_growth_is_told_of_what_lived_long_enough() -> None:
     rss, fds, threads = growth([*brief, *long])
     assert {one.process for one in (rss, fds, threads)} == {"w1.1"}
     assert round(rss.per_hour) == 1800
-    assert rss.first < rss.last
+    assert rss.first < rss.second < rss.last
+    assert (rss.is_flat, fds.is_flat) == (False, True)
     assert (fds.per_hour, threads.first, threads.last) == (0, 7, 7)
     assert rss.row()[:2] == ("w1.1", "rss MiB")
+
+
+def test_what_fills_in_the_first_third_is_no_growth() -> None:
+    filling = [Sample("w1.1", 2.0 * n, min(100 + n, 150) * MIB, 30, 7) for n in range(200)]
+    rss, *_ = growth(filling)
+    assert (rss.first < rss.second, rss.second == rss.last, rss.is_flat) == (True, True, True)

@@ -20,9 +20,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from pipeline import limits
 from pipeline.commit import Folded
 from pipeline.errors import PipelineError, Retriable
 from pipeline.observe import Observer
+from pipeline.store import rocks
 from pipeline.wiring import WorkerSettings, build
 
 from .journal import Journal
@@ -33,7 +35,8 @@ _PR_SET_PDEATHSIG = 1
 class Plan(Struct, frozen=True):
     """What the process is given, as its one argument in JSON. ``trigger``: where a `Strike` may be
     put down; ``parent``: without that process this one ends; ``options``: client options, as
-    ``--client-option`` takes them."""
+    ``--client-option`` takes them; ``store_bytes``: of the local store's write buffers, and of its
+    cache, if not as usual."""
 
     bootstrap: str
     instance: str
@@ -43,6 +46,8 @@ class Plan(Struct, frozen=True):
     trigger: str
     parent: int
     state_dir: str | None = None
+    resident_bytes: int = limits.RESIDENT_BYTES
+    store_bytes: int | None = None
     options: Mapping[str, Any] = {}
 
 
@@ -65,6 +70,8 @@ def main(argument: str) -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     try:
+        if plan.store_bytes is not None:
+            rocks.WRITE_BUFFERS = rocks.BLOCK_CACHE = plan.store_bytes
         running = build(_settings(plan, stop, journal), _Told(journal))
         running.committed.subscribe(lambda folded: _committed(journal, folded))
         running.run()
@@ -92,6 +99,7 @@ def _settings(plan: Plan, stop: threading.Event, journal: Journal) -> WorkerSett
         application=plan.application,
         client_options=plan.options,
         state_dir=None if plan.state_dir is None else Path(plan.state_dir),
+        resident_bytes=plan.resident_bytes,
         stop=stop,
         step=_strikes(Path(plan.trigger), journal),
     )

@@ -97,9 +97,9 @@ def publish(
 ) -> None:
     """One whole transaction."""
     transaction = sink.begin()
+    transaction.send_offsets(offsets, member)
     for record in records:
         transaction.send(record)
-    transaction.send_offsets(offsets, member)
     transaction.flush()
     transaction.commit()
 

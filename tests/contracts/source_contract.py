@@ -92,6 +92,7 @@ class SourceContract:
         _, member = take(source, 1)
         transaction = sink.begin()
         transaction.send_offsets({0: 1}, member)
+        transaction.flush()
         with pytest.raises(Retriable):
             source.committed([0], 0.3)
         transaction.commit()

@@ -21,6 +21,7 @@ from pipeline.store.folder import state_folder
 from pipeline.store.local import META
 from pipeline.store.rocks import Memory, StoreBroken, StoreFull, open_database
 from pipeline.store.rocks import batch as rocks_batch
+from pipeline.store.rocks import write as rocks_write
 from tests.contracts.local_store import ORIGIN, batch, contents, held, local, writer
 from tests.contracts.store_contract import StoreContract
 
@@ -207,9 +208,7 @@ def test_what_was_written_for_something_else_is_wiped(
 
 def rewritten(folder: Path, partition: int, meta: bytes) -> None:
     database = open_database(folder / f"partition-{partition}", Memory())
-    change = rocks_batch()
-    change.put(META, meta)
-    database.write(change)
+    database.write(rocks_batch([(META, meta)]))
     database.flush()
     database.close()
 
@@ -377,6 +376,22 @@ def test_a_full_disk_stops_with_the_remedy_and_goes_on_with_room(small_disk: Pat
     assert store.segments(0, f"s{position}") is None
     store.write(0, [], position)
     store.close()
+
+
+def test_a_disk_that_stays_busy_is_told_and_one_without_room_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """RocksDB's own wait for room might have no end."""
+
+    class Busy:
+        def write(self, _: object) -> None:
+            raise Exception("Result incomplete: Write stall")  # noqa: TRY002 - as rocksdict does
+
+    monkeypatch.setattr("pipeline.store.rocks.STALLED_S", 0.05)
+    with pytest.raises(StoreBroken, match="taken no write for"):
+        rocks_write(Busy(), tmp_path, lambda: rocks_batch([]), room=1)  # type: ignore[arg-type]
+    with pytest.raises(StoreFull):
+        rocks_write(Busy(), tmp_path, lambda: rocks_batch([]), room=1 << 62)  # type: ignore[arg-type]
 
 
 def test_no_room_at_all_is_no_damage(small_disk: Path) -> None:

@@ -6,9 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from pipeline.errors import Retriable
+from pipeline.memory import MemoryBroker
+from pipeline.memory_ends import MemoryReader, MemorySink, MemorySource, create_topics
 from pipeline.ports import StateStore
 from pipeline.store import MemoryStore
-from tests.contracts.deployment import Deployment, memory_deployment
+from tests.contracts.deployment import Deployment, fresh_names, memory_deployment, take
 from tests.contracts.reader_contract import ReaderContract
 from tests.contracts.sink_contract import SinkContract
 from tests.contracts.source_contract import SourceContract
@@ -39,4 +42,18 @@ class TestMemorySink(SinkContract):
 
 
 class TestMemoryReader(ReaderContract):
-    pass
+    def test_committed_waits_for_the_end_of_a_transaction_that_carries_some(self) -> None:
+        """So does Kafka's, which waits longer than a test should."""
+        names, broker = fresh_names(), MemoryBroker()
+        create_topics(broker, names, 1)
+        events = names.of("events")
+        broker.append(events, 0, b"s", b"x")
+        sink = MemorySink(broker, names, "a")
+        sink.open()
+        _, member = take(MemorySource(broker, names.application, events), 1)
+        transaction = sink.begin()
+        transaction.send_offsets({0: 1}, member)
+        with pytest.raises(Retriable, match="offsets of group"):
+            MemoryReader(broker, wait=lambda _: None).committed(names.application, events)
+        reader = MemoryReader(broker, wait=lambda _: transaction.commit())
+        assert reader.committed(names.application, events) == {0: 1}

@@ -18,6 +18,8 @@ from tests.golden import (
     newest_n,
     overview,
     pins,
+    readers_figures,
+    readers_projections,
     rows,
     surface,
     transcript_t,
@@ -78,8 +80,10 @@ def n(subject: Subject) -> list[Finding]:
 
 
 def o(subject: Subject) -> list[Finding]:
-    events, header = subject.model.events, subject.case.header
-    return overview.compare(subject.read("readers"), subject.doc, events, header)
+    golden, events, body = subject.read("readers"), subject.model.events, subject.case.body
+    found = overview.compare(golden, subject.doc, events, subject.case.header)
+    found += readers_figures.compare(golden, body)
+    return found + readers_projections.compare(golden, body)
 
 
 def windows(subject: Subject) -> list[Finding]:

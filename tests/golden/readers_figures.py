@@ -12,11 +12,13 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from operators.events import Event
+from msgspec.structs import replace
+
+from operators.events import CompactionSummary, Event, Line, Prune
 from operators.readers import values
 from tests.golden.differences import Difference
 from tests.golden.values import Finding, check, settle
-from tests.operators.readers.figuring import Figuring, Read, read_all
+from tests.operators.readers.figuring import Figuring, read_all
 
 Node = dict[str, Any]
 KEYS = (
@@ -82,24 +84,24 @@ def compare_cases(told: Node) -> dict[str, list[Finding]]:
     return found
 
 
-def played(reads: list[Read], wanted: set[int]) -> tuple[dict[int, Node], Node]:
+def played(reads: list[Line], wanted: set[int]) -> tuple[dict[int, Node], Node]:
     """Our figures after each wanted number of events, and after all."""
     figuring, count, prefixes = Figuring(reference=True), 0, {}
     for one in reads:
         figuring.take(one)
-        count += getattr(one.line, "count", 1)
+        count += one.count if isinstance(one, Event) else 1
         if count in wanted:
             prefixes[count] = _figures(figuring)
     return prefixes, _figures(figuring)
 
 
 def _figures(figuring: Figuring) -> Node:
-    found = values.reference(figuring.readers, figuring.session)
+    found = values.reference(figuring.readers, figuring.session.surface)
     nodes = [[node.seq, 0] for node in figuring.session.surface.nodes()]
     return found | {"surface": nodes}
 
 
-def _unclaimed(reads: list[Read], told: Node) -> Node:
+def _unclaimed(reads: list[Line], told: Node) -> Node:
     """The figures when the metering event at which the reference gave up were none."""
     named = _REPLACE.search(
         str(told.get("contextBreakdown") or told.get("contextBreakdownMetered"))
@@ -107,12 +109,16 @@ def _unclaimed(reads: list[Read], told: Node) -> Node:
     if named is None:
         return {}
     at = int(named[1]) - 1
-    plain = [Read(one.line, one.line) if _seq(one) == at else one for one in reads]
-    return played(plain, set())[1]
+    return played([_meterless(one, at) for one in reads], set())[1]
 
 
-def _seq(read: Read) -> int | None:
-    return read.line.seq if isinstance(read.line, Event) else None
+def _meterless(line: Line, at: int) -> Line:
+    """The line, without its claim if it is the event of that seq."""
+    if isinstance(line, Event) and line.seq == at:
+        body = line.body
+        if isinstance(body, CompactionSummary | Prune):
+            return replace(line, body=replace(body, claim=None))
+    return line
 
 
 def _compared(where: str, key: str, golden: Node, final: Node) -> list[Finding]:

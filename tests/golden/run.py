@@ -6,6 +6,7 @@ Exit status 1 when anything is neither equal nor a listed difference, 2 when the
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import traceback
 from collections import Counter
@@ -13,11 +14,14 @@ from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.golden import readers_figures, readers_projections
 from tests.golden.cases import GOLDEN, Case, find
 from tests.golden.conformance import KINDS, Subject
 from tests.golden.differences import DIFFERENCES
 from tests.golden.values import ABSENT, Finding
 
+LISTED = DIFFERENCES | readers_figures.DIFFERENCES | readers_projections.DIFFERENCES
+SMALL = "reader_cases"
 COLUMNS = ("cases", "equal", "listed differences", "unexplained")
 
 
@@ -41,6 +45,21 @@ def judge(case: Case) -> Result:
             last = traceback.format_exc(limit=-3)
             result.findings[kind] = [Finding("exception", ABSENT, last)]
     return result
+
+
+def small_cases(root: Path) -> list[Result]:
+    """The cases of ``reader_cases.json``, where it is."""
+    file = root / f"{SMALL}.json"
+    if not file.exists():
+        return []
+    told = json.loads(file.read_text("utf-8", "surrogatepass"))
+    found = {"figures": readers_figures.compare_cases(told)}
+    found["projections"] = dict(readers_projections.compare_cases(told))
+    return [
+        Result(Case(root / SMALL / name), {kind: findings})
+        for kind, cases in found.items()
+        for name, findings in cases.items()
+    ]
 
 
 def verdict(findings: list[Finding]) -> str:
@@ -69,8 +88,7 @@ def reasons(results: list[Result]) -> str:
         found = (f.reason for fs in result.findings.values() for f in fs)
         touched.update({r for r in found if r is not None})
     named = (
-        f"  {n:>2} in {count:>4} cases: {DIFFERENCES[n].title}"
-        for n, count in sorted(touched.items())
+        f"  {n:>3} in {count:>4} cases: {LISTED[n].title}" for n, count in sorted(touched.items())
     )
     return "\n".join(named)
 
@@ -96,7 +114,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--jobs", type=int, default=2, help="processes (default 2)")
     args = parser.parse_args(argv)
     cases = list(find(args.root, args.group, args.case))
-    if not cases:
+    if not cases and args.group != SMALL:
         sys.stderr.write(f"no golden cases below {args.root}\n")
         return 2
     if args.jobs > 1 and len(cases) > 8:
@@ -104,6 +122,8 @@ def main(argv: list[str] | None = None) -> int:
             results = list(pool.map(judge, cases, chunksize=8))
     else:
         results = [judge(case) for case in cases]
+    if args.group in (None, SMALL) and not args.case:
+        results += small_cases(args.root)
     report(results, args.verbose)
     say(table(results))
     say(reasons(results))

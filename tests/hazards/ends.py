@@ -30,8 +30,8 @@ TIMES = {"request_timeout_ms": REQUEST_MS, "delivery_timeout_ms": DELIVERY_MS}
 class Unwatched(KafkaPython):
     """The clients without the watchdog."""
 
-    def bounded(self, what: str, seconds: float, call: Callable[[], T]) -> T:
-        return call()
+    def started(self, what: str, seconds: float, call: Callable[[], T]) -> Callable[[], T]:
+        return call
 
 
 class Ends:

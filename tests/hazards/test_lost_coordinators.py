@@ -55,8 +55,8 @@ def fault(three: Proxied) -> Iterator[Fault]:
             "client": in_thread(
                 lambda: producer.send_offsets_to_transaction(offsets(name, p0=1), group)
             ),
-            "sink": in_thread(lambda: transactions[0].send_offsets({0: 1}, member)),
-            "unguarded": in_thread(lambda: transactions[1].send_offsets({0: 1}, member)),
+            "sink": in_thread(lambda: send_offsets(transactions[0], member)),
+            "unguarded": in_thread(lambda: send_offsets(transactions[1], member)),
         }
         outcomes["sink"].join(2 * CALL_S)
         publish_at_last(guarded, member)
@@ -93,6 +93,11 @@ def begun(sink: KafkaSink) -> KafkaTransaction:
     return transaction
 
 
+def send_offsets(transaction: KafkaTransaction, member: Member) -> None:
+    transaction.send_offsets({0: 1}, member)
+    transaction.flush()
+
+
 def publish_at_last(sink: KafkaSink, member: Member) -> None:
     """As the worker does it: abandon, open, once more."""
     until = time.monotonic() + RECOVERED_S
@@ -102,8 +107,7 @@ def publish_at_last(sink: KafkaSink, member: Member) -> None:
             sink.open()
             transaction = sink.begin()
             transaction.send(out(b"after"))
-            transaction.send_offsets({0: 1}, member)
-            transaction.flush()
+            send_offsets(transaction, member)
             transaction.commit()
         except Retriable:
             assert time.monotonic() < until, "nothing could be committed"

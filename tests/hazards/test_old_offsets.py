@@ -63,8 +63,10 @@ def test_the_sink_forgets_them_with_its_producer(
     sink, source = ends.sink(kind=kind), ends.source()
     now = member_of(source).member
     passed = stale(now.token)
+    transaction = sink.begin()
+    transaction.send_offsets({1: 777}, Member(passed.generation_id, passed.member_id, passed))
     with pytest.raises(Retriable):
-        sink.begin().send_offsets({1: 777}, Member(passed.generation_id, passed.member_id, passed))
+        transaction.flush()
     sink.abandon()
     sink.open()
     transaction = sink.begin()

@@ -182,7 +182,9 @@ def test_a_file_that_is_not_there_and_a_wrong_protocol_are_said(secured: Secured
     at = secured.cluster.secured
     options = secured.options("worker", ssl_cafile="/nowhere/ca.pem", **QUICK)
     assert "TLS cannot be set up" in refused(run(at, options, "topics", "check"))
-    options = secured.options("worker", security_protocol="PLAINTEXT", **QUICK)
+    # Nothing but the end of the connection says so, and a busy broker takes its time for that.
+    patient = {"bootstrap_timeout_ms": "20000"}
+    options = secured.options("worker", security_protocol="PLAINTEXT", **patient)
     assert "may want TLS or SASL" in refused(run(at, options, "topics", "check"))
 
 

@@ -27,6 +27,7 @@ from pipeline.topics import Names
 from pipeline.wiring import wire
 from tests.pipeline.world import interleaved, partition_of
 from tests.simulation.histories import History
+from tests.simulation.offsets import Watched
 from tests.simulation.troubles import DEPTH, Struck, Troubles
 
 NAMES = Names()
@@ -121,6 +122,7 @@ class Fleet:
         self.history = history
         self.time = VirtualTime()
         self.brokers = Brokers(self.time)
+        self.offsets = self.brokers.memory.offsets = Watched()
         self.depth = 0
         self.events: list[str] = []
         self.deaths: list[tuple[float, float, str]] = []

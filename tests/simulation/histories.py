@@ -11,6 +11,8 @@ KINDS = (
     "crash without store",  # and its local store is gone
     "stop",  # SIGSTOP for a while, then SIGCONT
     "stall",  # its main thread does nothing for a while; heartbeats go on
+    "stall",  # (more often: only a long one, with a batch in hand, makes a zombie)
+    "stall",
     "lost",  # a request never arrives
     "unanswered",  # a request takes effect, its answer is lost
     "late",  # a request takes effect long after the client gave up
@@ -19,6 +21,7 @@ KINDS = (
     "broker",  # a broker is away for a while
     "dropped",  # the client drops a transactional request (H6)
     "markers late",  # of decided transactions
+    "markers late",  # (more often: only a successor that comes in between can see it)
     "markers lost",  # of aborted ones
     "twin",  # somebody else opens a producer of the same name
     "join",  # one more worker
@@ -48,6 +51,7 @@ PLACES = (
     "",
     "",
     "line 1",
+    "line 1",
     "line 2",
     "line 3",
     "line 4",
@@ -56,6 +60,7 @@ PLACES = (
     "line 7",
     "send_offsets:during",
     "commit:during",
+    "commit:after",
     "commit:after",
     "poll:after",
     "OffsetFetch:after",

@@ -16,7 +16,7 @@ _COMMIT_UNANSWERED = _one(Fault(20, "unanswered", "line 5", "EndTxn"))
 _STALLED = _one(Fault(20, "stall", "line 1", "", 8), workers=2)
 _RECORDS_LOST = _one(Fault(20, "lost", "line 2", "Produce", 9))
 _MARKERS_LATE = _one(
-    Fault(20, "markers late", "line 5", "", 3), Fault(0, "crash", "commit:after"), workers=2
+    Fault(20, "markers late", "line 5", "", 1), Fault(0, "crash", "commit:after"), workers=2
 )
 
 KNOWN: Mapping[str, History] = {
@@ -47,7 +47,7 @@ KNOWN: Mapping[str, History] = {
         9,
         (
             Fault(28, "lost", "line 4", "TxnOffsetCommit", 8),
-            Fault(31, "markers late", "", "", 7),
+            Fault(31, "markers late", "", "", 1),
             Fault(22, "cut after", "line 3", "JoinGroup", 8),
             Fault(40, "twin", "", "Heartbeat", 7),
             Fault(45, "cut", "line 5", "", 4),

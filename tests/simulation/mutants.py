@@ -150,10 +150,10 @@ def _merged_before_commit() -> Iterable[Any]:
         step(1)
         transaction = to.begin()
         step(2)
-        commit._send(transaction, folded)
-        step(3)
         commit._require_current(folded.member, current)
         transaction.send_offsets(folded.nexts, folded.member)
+        step(3)
+        commit._send(transaction, folded)
         step(4)
         positions = transaction.flush()
         commit._merge(folded, states, positions)
@@ -237,11 +237,11 @@ def _undecided_not_waited_for() -> Iterable[Any]:
     the other does not wait, as the fold is silent on what it has."""
     yield from _undecided_offsets_taken()
 
-    def stable(self: Any, topic: str, partition: int) -> tuple[int, int]:
-        consumer, at = self._consumer("read_committed"), TopicPartition(topic, partition)
-        return 0, consumer.end_offsets([at])[at]
+    def stable(self: Any) -> Any:
+        self._opened = self._opened or self._consumer("read_committed")
+        return self._opened
 
-    yield patch.object(KafkaReader, "bounds", stable)
+    yield patch.object(KafkaReader, "_plain", stable)
 
 
 def _read_before_restored() -> Iterable[Any]:
@@ -282,7 +282,7 @@ def _late_call_not_unknown() -> Iterable[Any]:
 
     def swallowed(self: Any) -> None:
         try:
-            self._bounded("commit", self._producer.commit_transaction)
+            self._checked("commit", self._committed)
         except PipelineError:
             return
 

@@ -64,6 +64,8 @@ def _justify_deaths(fleet: Fleet) -> None:
 
 
 def _judge(fleet: Fleet) -> None:
+    if fleet.offsets.passed:
+        raise Violation(f"folded again: {fleet.offsets.passed[0]}", fleet)
     reader = MemoryReader(fleet.brokers.memory, wait=fleet.time.sleep, patience=30.0)
     verdict = verify(reader, NAMES)
     if not verdict.ok:

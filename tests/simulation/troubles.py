@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from pipeline.kafka.simulated_brokers import Brokers
@@ -16,9 +16,9 @@ DEPTH = 3  #: workers on one stack
 REQUESTS = (1, 1, 1, 1, 2, 2, 3, 4, 6, 12)  #: disturbed in a row
 LATEST_S = 20.0  #: until a late request arrives
 PATIENCE = 300  #: points; a fault whose place never comes strikes where it stands
-LATENESS_S = (0.02, 0.5, 3.0, 14.0)
+LATENESS_S = (0.5, 14.0, 20.0, 30.0)
 STOPS_S = (0.05, 0.5, 2.0, 5.0, 9.0, 11.0, 13.0, 16.0, 22.0, 35.0)
-STALLS_S = (0.05, 2.0, 8.0, 11.0, 30.0, 61.0, 90.0, 121.0, 125.0, 140.0)
+STALLS_S = (0.05, 2.0, 8.0, 30.0, 61.0, 90.0, 125.0, 130.0, 140.0, 200.0)
 AWAY_S = (0.2, 1.0, 3.0, 6.0, 7.0, 8.0, 9.0, 11.0, 14.0, 20.0)
 
 
@@ -58,7 +58,9 @@ class Troubles:
         self._markers: list[float | None] = []
         self._joined = 0
         self.twins = 0
-        self.last = 0.0  #: the moment until which something was troubled
+        self._last = 0.0  # the moment until which something was troubled
+        self._frozen = 0  # workers that are stopped or stalled now
+        self._lost = False  # whether a marker was
         deployment.brokers.network.fate = self._fate
         deployment.brokers.marker_s = self._marker_s
         deployment.brokers.forgets = self._forgets
@@ -79,7 +81,23 @@ class Troubles:
 
     def _troubled(self, seconds: float = 0.0) -> None:
         now = self._deployment.brokers.time.monotonic()
-        self.last = max(self.last, now + seconds)
+        self._last = max(self._last, now + seconds)
+
+    @property
+    def last(self) -> float:
+        """The moment until which something was troubled. A marker that was lost is written again
+        by the worker whose transaction it ends, which must stand there for that."""
+        now = self._deployment.brokers.time.monotonic()
+        return now if self._lost and self._frozen else self._last
+
+    @contextmanager
+    def _freezing(self) -> Iterator[None]:
+        self._frozen += 1
+        try:
+            yield
+        finally:
+            self._frozen -= 1
+            self._troubled()
 
     def heal(self) -> None:
         """No more of them."""
@@ -97,15 +115,15 @@ class Troubles:
     def _stop(self, fault: Fault, who: Struck) -> None:
         if self._deployment.depth < DEPTH:
             who.process.stopped = True
-            self._deployment.others(STOPS_S[fault.amount])
-            who.process.resume()
-            self._troubled()
+            with self._freezing():
+                self._deployment.others(STOPS_S[fault.amount])
+                who.process.resume()
             self._deployment.note(f"{who.instance} goes on")
 
     def _stall(self, fault: Fault, who: Struck) -> None:
         if self._deployment.depth < DEPTH:
-            self._deployment.others(STALLS_S[fault.amount])
-            self._troubled()
+            with self._freezing():
+                self._deployment.others(STALLS_S[fault.amount])
             self._deployment.note(f"{who.instance} goes on")
 
     def _disturb(self, fault: Fault, who: Struck) -> None:
@@ -161,6 +179,7 @@ class Troubles:
         if not self._markers:
             return 0.0
         seconds = self._markers.pop(0)
+        self._lost = self._lost or seconds is None
         self._troubled(seconds or 0.0)
         return seconds
 

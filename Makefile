@@ -15,19 +15,24 @@ export PIP_NO_INPUT := 1
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo test test-containers hazards check format format-check lint types imports kafka golden laws simulate-faults bench chaos rebalance soak lock clean
+.PHONY: help demo test test-containers test-browser hazards check format format-check lint types imports kafka golden laws simulate-faults bench chaos chaos-gateway rebalance soak lock clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' Makefile | awk -F'|' '{ printf "%-20s %s\n", $$1, $$2 }'
 
-demo: $(RUN) ## simulated sessions through a local Kafka (or memory) to transcripts and surfaces; ends by itself
-	$(VENV)/bin/foldstream up --broker auto --demo --once $(ARGS)
+demo: $(RUN) ## simulated sessions through a local Kafka (or memory), proven, then a live dashboard until Ctrl-C
+	@once=; test -t 1 || { once=--once; \
+	  echo "no terminal: ends after the proof; to stay: $(VENV)/bin/foldstream up --demo" >&2; }; \
+	set -x; exec $(VENV)/bin/foldstream up --broker auto --demo $$once $(ARGS)
 
 test: $(DEV) kafka ## the whole suite, with one real Kafka where Java and Maven are (under CI=true: required)
 	$(PY) -m pytest -n $(WORKERS) $(ARGS)
 
 test-containers: $(DEV) kafka ## tests/integration on Kafka in a container; starts an engine and builds the image where it must
 	tests/containers/run $(PY) -m pytest tests/integration $(ARGS)
+
+test-browser: $(DEV) ## the web page in a real Chromium (apt-get install chromium)
+	$(PY) -m pytest tests/browser -m "not bench" $(ARGS)
 
 hazards: $(DEV) kafka ## every known lapse of the Kafka client on a real broker, and each guard against it (3 minutes)
 	$(PY) -m pytest tests/hazards -m "" $(ARGS)
@@ -53,7 +58,7 @@ imports: $(DEV) ## pipeline -> schemas -> operators, and who may import what
 golden: $(DEV) ## conformance with the reference data in GOLDEN (default ../shared/golden)
 	@test -d "$(GOLDEN)" || { echo "make golden: no reference data in $(GOLDEN); say GOLDEN=DIR" >&2; exit 1; }
 	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m tests.golden.run $(ARGS)
-	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest -n $(WORKERS) tests/golden/test_directories.py tests/golden/test_ingest_roots.py tests/golden/test_inbound.py
+	FOLDSTREAM_GOLDEN="$(GOLDEN)" $(PY) -m pytest -n $(WORKERS) tests/golden/test_directories.py tests/golden/test_ingest_roots.py tests/golden/test_inbound.py tests/golden/test_show.py
 
 laws: $(DEV) ## the laws as property tests, 10 000 examples each
 	$(PY) -m pytest tests/laws -n $(WORKERS) --hypothesis-profile=laws -o faulthandler_timeout=0 $(ARGS)
@@ -67,6 +72,9 @@ bench: $(DEV) kafka ## what things cost here, as ratios
 
 chaos: $(DEV) kafka ## every fault against three real brokers, then the proof; ARGS="--short" takes minutes
 	$(PY) -m tests.chaos.run $(ARGS)
+
+chaos-gateway: $(DEV) kafka ## faults around a gateway with 50 clients, then the proof; ARGS="--short" takes 2 minutes
+	$(PY) -m tests.chaos.gateway_run $(ARGS)
 
 rebalance: $(DEV) kafka ## how long a partition that stays pauses while others move
 	$(PY) -m tests.chaos.rebalance $(ARGS)
@@ -99,7 +107,7 @@ $(PY):
 
 $(RUN): pyproject.toml constraints.txt | $(PY)
 	@echo "[2/2] packages (first time only)"
-	$(PY) -m pip install -c constraints.txt -e .
+	$(PY) -m pip install -c constraints.txt -e '.[watch]'
 	@touch $@
 
 $(DEV): pyproject.toml constraints.txt | $(PY)

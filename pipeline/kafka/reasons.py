@@ -42,6 +42,9 @@ def explained(cluster: Cluster) -> Iterator[None]:
 
 _TIMEOUTS = (raised.KafkaTimeoutError, raised.RequestTimedOutError)
 
+#: A broker that ends a connection with bytes of ours unread resets it instead.
+_ENDED = ("socket disconnected", "reset by peer", "Broken pipe", "closed during send")
+
 
 class _Heard(logging.Handler):
     """Keeps the last exception that was logged, but for timeouts: one is raised in the end."""
@@ -63,6 +66,7 @@ def of(cluster: Cluster, error: Exception) -> Fatal | None:
     """The refusal that ``error`` stands for; None where there may just be nobody."""
     at, options, text = cluster.bootstrap, cluster.options, str(error)
     protocol = str(options.get("security_protocol", "PLAINTEXT"))
+    ended = any(how in text for how in _ENDED)
     if isinstance(error, raised.UnsupportedSaslMechanismError):
         return Fatal(f"{at}: {text}", "choose one with --client-option sasl_mechanism=…")
     if isinstance(error, (FileNotFoundError, PermissionError, ssl.SSLError)):
@@ -79,10 +83,10 @@ def of(cluster: Cluster, error: Exception) -> Fatal | None:
             "of ours (ssl_certfile, ssl_keyfile)",
         )
     if isinstance(error, raised.SaslAuthenticationFailedError) or (
-        protocol.startswith("SASL") and "socket disconnected" in text
+        protocol.startswith("SASL") and ended
     ):
         return _refused(at, protocol, options)
-    if "socket disconnected" in text:
+    if ended:
         return Fatal(
             f"{at}: the broker ends every {protocol} connection",
             "check security_protocol: the listener may want TLS or SASL",

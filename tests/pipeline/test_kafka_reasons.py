@@ -14,6 +14,7 @@ from pipeline.kafka.reasons import explained
 
 TIMEOUT = raised.KafkaTimeoutError("Unable to bootstrap")
 GONE = raised.KafkaConnectionError("socket disconnected")
+RESET = raised.KafkaConnectionError(ConnectionResetError(104, "Connection reset by peer"))
 SASL = {
     "security_protocol": "SASL_SSL",
     "sasl_mechanism": "PLAIN",
@@ -69,6 +70,8 @@ def connecting(options: dict[str, str], *heard: Exception | str) -> None:
         (SASL, [FileNotFoundError(2, "No such file")], "TLS cannot be set up", "ssl_cafile"),
         (SASL, [ssl.SSLError("no certificate")], "TLS cannot be set up", "ssl_certfile"),
         ({}, [GONE], "the broker ends every PLAINTEXT connection", "may want TLS or SASL"),
+        ({}, [RESET], "the broker ends every PLAINTEXT connection", "may want TLS or SASL"),
+        (SASL, [RESET], "the broker refuses me over SASL_SSL with PLAIN", "sasl_plain_password"),
         ({"security_protocol": "SSL"}, ["socket disconnected"], "ends every SSL", "TLS or SASL"),
     ],
 )

@@ -155,9 +155,7 @@ def test_a_cursor_of_a_gateway_that_is_ahead_is_not_from_the_future(
 
     settings = Settings(topics.url, Address("127.0.0.1", 0))
     with serving(settings, tail, replace(streaming(live), end=lambda: None)) as behind:
-        deadline = time.monotonic() + WAIT_S
-        while behind.service.status.state != "live":
-            assert time.monotonic() < deadline
+        is_live(behind)
         url = f"{behind.url}/v1/stream?session={NAMES[0]}"
         topics.feed(LINES[100:150])
         topics.run()
@@ -177,6 +175,8 @@ def test_metrics_tell_what_became_of_the_frames(tmp_path: Path) -> None:
     gateways = Gateways(topics, tmp_path)
     topics.play_lines(LINES[:50])
     gateways.start()
+    assert gateways.running is not None
+    is_live(gateways.running)  # who comes before its first batch is told all of it anew
 
     async def work() -> None:
         async with Watched(gateways.url, [NAMES[0]]) as client:
@@ -195,6 +195,14 @@ def test_metrics_tell_what_became_of_the_frames(tmp_path: Path) -> None:
     finally:
         gateways.stop()
         topics.store.close()
+
+
+def is_live(gateway: Gateway) -> None:
+    """Waits for it."""
+    deadline = time.monotonic() + WAIT_S
+    while gateway.service.status.state != "live":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def watched(number: int) -> list[str]:

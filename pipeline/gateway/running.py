@@ -33,6 +33,9 @@ log = logging.getLogger(__name__)
 
 SHUTDOWN_S = 5  #: what requests in hand may still take
 BACKLOG = 1_024
+#: A client whose machine or network is gone says nothing: what is sent to it and not confirmed for
+#: so long (milliseconds) ends its connection, and what is kept for it.
+UNCONFIRMED_MS = 30_000
 
 
 def _nobody() -> None:
@@ -85,7 +88,7 @@ def serving(
     """Serve for as long as the block runs. `Fatal` for an address that cannot be listened on, or
     that needs a token; whatever fails later is waited out, and shown as stale."""
     database = Store(settings.database)
-    listening = _listen(settings.address)
+    listening = listen(settings.address)
     stop = threading.Event()
     feed = Feed(tail, database, live.listener if live else unheard)
     feeding = threading.Thread(target=feed.run, args=(stop,), name="feed", daemon=True)
@@ -147,10 +150,12 @@ def _config(service: Service, more: Sequence[BaseRoute]) -> uvicorn.Config:
     )
 
 
-def _listen(address: Address) -> socket.socket:
+def listen(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listening = socket.socket(family)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; accepted connections inherit it
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNCONFIRMED_MS)
     try:
         listening.bind((address.host, address.port))
         listening.listen(BACKLOG)  # whoever comes before the server runs waits for it

@@ -82,7 +82,8 @@ class Asking(Struct, frozen=True):
 
     def session(self, connection: Connection, session: str) -> Held:
         """By its id, or by its address (readers.md §8). `Problem` 404 for one that is not there,
-        and just so for one that may not be seen."""
+        and just so for one that may not be seen; 503 while it may be among what is still to be
+        read."""
         found = self._find(connection, session)
         if found is None and session.startswith(SCHEME):
             try:
@@ -90,6 +91,10 @@ class Asking(Struct, frozen=True):
             except AddressError as error:
                 raise not_found(f"{session}: {error}") from None
         if found is None:
+            status = self.service.status
+            if status.state == "catching-up":
+                done = f"{status.done} of {status.total} offsets are read"
+                raise away(f"there is no session {session!r} yet: catching-up, {done}")
             raise not_found(f"there is no session {session!r}: GET /v1/sessions lists them")
         return found
 

@@ -21,6 +21,7 @@ import msgspec
 from msgspec import Struct
 
 from pipeline import limits
+from pipeline.commands.stopping import stopping
 from pipeline.commit import Folded
 from pipeline.errors import PipelineError, Retriable
 from pipeline.observe import Observer
@@ -67,8 +68,11 @@ def main(argument: str) -> int:
     faulthandler.register(signal.SIGUSR1)
     journal = Journal(Path(plan.journal))
     journal.write("began")
-    stop = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    with stopping(threading.Event()) as stop:
+        return _run(plan, journal, stop)
+
+
+def _run(plan: Plan, journal: Journal, stop: threading.Event) -> int:
     try:
         if plan.store_bytes is not None:
             rocks.WRITE_BUFFERS = rocks.BLOCK_CACHE = plan.store_bytes

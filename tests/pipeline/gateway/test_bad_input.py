@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pipeline.gateway.status import Status
 from pipeline.simulate import simulate
 from tests.pipeline.gateway.asking import Client
 from tests.pipeline.gateway.stage import Stage
@@ -88,3 +89,15 @@ def test_large_integers_and_half_characters_are_told_as_text(tmp_path: Path) -> 
     assert '"9007199254740993"' in client.get("/v1/sessions/s/surface").text
     (hit,) = client.json("/v1/search?q=half")["hits"]
     assert hit["seq"] == 0
+
+
+@pytest.mark.parametrize("path", ["nobody", "nobody/transcript", "nobody/surface"])
+def test_nobody_is_unknown_while_history_is_still_being_read(tmp_path: Path, path: str) -> None:
+    stage = Stage(tmp_path)
+    stage.play([SESSION])
+    stage.feeding.board.put(Status("catching-up", done=3, total=10, lag=7))
+    answer = Client(stage).get(f"/v1/sessions/{path}")
+    assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
+    assert "3 of 10 offsets are read" in answer.json()["detail"]
+    assert Client(stage).get(S).status_code == 200

@@ -66,7 +66,9 @@ class Postgres:
         """Returns when connections are taken."""
         self._server = subprocess.Popen(
             [str(self._bin / "postgres"), "-D", str(self._folder / "data"), "-p", str(self._port),
-             "-k", str(self._folder), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"],
+             "-k", str(self._folder), "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off",
+             # A busy machine ends connections long after the tests that closed them.
+             "-c", "max_connections=500"],
             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self._folder,
             **self._as_user,
         )  # fmt: skip

@@ -4,11 +4,10 @@ the second one means it."""
 from __future__ import annotations
 
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from queue import SimpleQueue
-from types import FrameType
 
 STOPPING = "stopping after the batch in hand; again to stop at once"
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -24,36 +23,38 @@ def stopping(
 ) -> Iterator[threading.Event]:
     """Sets ``stop`` after ``told(signal)``; outside of the main thread nothing asks.
 
-    Both happen in a thread of their own: a handler runs in the middle of whatever the main thread
-    does, and where that is ``stop.wait()`` or a line to standard error, doing the same there waits
-    for ever for a lock that it holds itself. ``SimpleQueue.put`` may be called there."""
+    Both happen in a thread of their own, which hears of a signal through Python's wakeup
+    descriptor. A handler runs in the main thread alone: not at all for as long as that waits, if
+    the signal came right before the wait; and if it came in the middle of one, or of a line to
+    standard error, doing the same there would wait for ever for a lock that it holds itself."""
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    asked: SimpleQueue[int | None] = SimpleQueue()
+    heard, tells = socket.socketpair()
+    tells.setblocking(False)
     before = [signal.getsignal(number) for number in SIGNALS]
 
-    def as_before() -> None:
+    def as_before(*_: object) -> None:
         for each, handler in zip(SIGNALS, before, strict=True):
             signal.signal(each, handler)
 
-    def ask(number: int, _frame: FrameType | None) -> None:
-        as_before()
-        asked.put(number)
-
     def answer() -> None:
-        number = asked.get()
-        if number is not None:
-            told(number)
-            stop.set()
+        while number := heard.recv(1):  # others have handlers, too
+            if number[0] in SIGNALS:
+                told(number[0])
+                stop.set()
+                return
 
     thread = threading.Thread(target=answer, name="foldstream-stopping", daemon=True)
     thread.start()
+    told_before = signal.set_wakeup_fd(tells.fileno(), warn_on_full_buffer=False)
     for each in SIGNALS:
-        signal.signal(each, ask)
+        signal.signal(each, as_before)
     try:
         yield stop
     finally:
         as_before()
-        asked.put(None)
+        signal.set_wakeup_fd(told_before)
+        tells.close()
         thread.join()
+        heard.close()

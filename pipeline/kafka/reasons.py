@@ -46,6 +46,11 @@ _TIMEOUTS = (raised.KafkaTimeoutError, raised.RequestTimedOutError)
 _ENDED = ("socket disconnected", "reset by peer", "Broken pipe", "closed during send")
 
 
+def _timed_out(error: Exception) -> bool:
+    """As the last try does that the deadline cuts short: it says nothing of those before."""
+    return isinstance(error, _TIMEOUTS) or str(error).endswith("Connection timed out")
+
+
 class _Heard(logging.Handler):
     """Keeps the last exception that was logged, but for timeouts: one is raised in the end."""
 
@@ -56,7 +61,7 @@ class _Heard(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         args = record.args if isinstance(record.args, tuple) else ()
         for arg in args:
-            if isinstance(arg, Exception) and not isinstance(arg, _TIMEOUTS):
+            if isinstance(arg, Exception) and not _timed_out(arg):
                 self.last = arg
         if not args and record.levelno == logging.ERROR:  # one that was written out beforehand
             self.last = raised.KafkaConnectionError(record.getMessage())

@@ -14,6 +14,7 @@ from pipeline.kafka.reasons import explained
 
 TIMEOUT = raised.KafkaTimeoutError("Unable to bootstrap")
 GONE = raised.KafkaConnectionError("socket disconnected")
+CUT_SHORT = raised.KafkaConnectionError("Connection timed out")
 RESET = raised.KafkaConnectionError(ConnectionResetError(104, "Connection reset by peer"))
 SASL = {
     "security_protocol": "SASL_SSL",
@@ -71,6 +72,7 @@ def connecting(options: dict[str, str], *heard: Exception | str) -> None:
         (SASL, [ssl.SSLError("no certificate")], "TLS cannot be set up", "ssl_certfile"),
         ({}, [GONE], "the broker ends every PLAINTEXT connection", "may want TLS or SASL"),
         ({}, [RESET], "the broker ends every PLAINTEXT connection", "may want TLS or SASL"),
+        ({}, [GONE, CUT_SHORT], "the broker ends every PLAINTEXT connection", "may want TLS"),
         (SASL, [RESET], "the broker refuses me over SASL_SSL with PLAIN", "sasl_plain_password"),
         ({"security_protocol": "SSL"}, ["socket disconnected"], "ends every SSL", "TLS or SASL"),
     ],
@@ -88,7 +90,13 @@ def test_a_refusal_is_said_with_its_remedy(
 
 
 @pytest.mark.parametrize(
-    "heard", [[], [raised.RequestTimedOutError("late")], [ConnectionRefusedError(111, "refused")]]
+    "heard",
+    [
+        [],
+        [CUT_SHORT],
+        [raised.RequestTimedOutError("late")],
+        [GONE, ConnectionRefusedError(111, "refused"), CUT_SHORT],
+    ],
 )
 def test_nobody_there_stays_a_timeout(heard: list[Exception | str]) -> None:
     with pytest.raises(raised.KafkaTimeoutError):

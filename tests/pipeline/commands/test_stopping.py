@@ -44,6 +44,24 @@ def test_a_signal_in_the_middle_of_a_wait_does_not_wait_for_itself() -> None:
         signal.signal(signal.SIGALRM, before)
 
 
+def test_a_signal_that_does_not_wake_the_main_thread_is_heard() -> None:
+    """As one that comes right before a wait does not: here it goes to another thread."""
+    stop = threading.Event()
+    before = signal.signal(signal.SIGALRM, lambda *_: pytest.fail("nobody has heard it"))
+    signal.alarm(PATIENCE_S)
+    try:
+        with stopping(stop):
+            other = threading.Timer(
+                0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
+            )
+            other.start()
+            stop.wait()
+            other.join()
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
 def test_what_handled_them_before_does_so_again() -> None:
     before = [signal.getsignal(number) for number in SIGNALS]
     with stopping(threading.Event()):

@@ -225,6 +225,8 @@ def _invite(broker: brokers.Broker, page: str, terminal: Terminal) -> None:
             terminal.text(f"look at it: {listing.hint(reader, broker.settings, broker.at)}")
         finally:
             reader.close()
+    if broker.settings.listen is None and LISTEN not in page:
+        terminal.say(f"{LISTEN} is taken, so: foldstream watch --gateway {page}")
     terminal.text(f"Ctrl-C stops all\n\ndashboard: {page}")
     terminal.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Annotated
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from .problems import Problem
 from .routes_rows import whole_row
 from .service import Asking
 
+_OTHER = re.compile(r"[^A-Za-z0-9._-]")
 CHUNK = 50  #: rows of one moment
 
 _r = t.rows.c
@@ -41,12 +43,15 @@ def export(asking: Asking, asked: ExportParameters) -> Answer:
         held = asking.session(connection, asked.id)
     title = msgspec.json.decode(held.overview or b"{}", type=_Title).title
     rows = _rows(asking, held.session, held.epoch)
-    name = quote(held.session, safe="") + "." + asked.format
+    name = f"{quote(held.session, safe='')}.{asked.format}"
+    plain = (
+        f"{_OTHER.sub('_', held.session)}.{asked.format}"  # all that some clients know, curl too
+    )
     return Answer(
         media=MEDIA[asked.format] + "; charset=utf-8",
         stream=exported(asked.format, held.session, title, rows),
         headers={
-            "Content-Disposition": f"attachment; filename*=UTF-8''{name}",
+            "Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{name}",
             "Content-Security-Policy": POLICY + "; sandbox",
             "Cache-Control": "no-store",
         },

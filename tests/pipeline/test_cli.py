@@ -4,9 +4,11 @@ import argparse
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -517,6 +519,22 @@ def test_up_sends_what_sessions_write_while_it_runs(tmp_path: Path) -> None:
         child.send_signal(signal.SIGINT)
         child.communicate(timeout=20)
     assert child.returncode == 0
+
+
+def test_a_page_beside_the_usual_port_says_how_it_is_reached() -> None:
+    with socket.socket() as taken:
+        with suppress(OSError):  # by somebody else: just as well
+            taken.bind(("127.0.0.1", 8080))
+            taken.listen()
+        with process("up", "--broker", "memory") as child:
+            assert child.stdout is not None
+            found = b""
+            while b"dashboard: " not in found:
+                found = child.stdout.readline()
+            child.send_signal(signal.SIGINT)
+            _, err = child.communicate(timeout=60)
+    page = found.split()[-1]
+    assert b"127.0.0.1:8080 is taken, so: foldstream watch --gateway " + page in err
 
 
 def test_ctrl_c_stops_all_cleanly() -> None:

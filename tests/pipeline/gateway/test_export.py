@@ -77,7 +77,9 @@ URL = "/v1/sessions/a%2F%3Cb%3E/export?format="
 def test_nothing_in_the_html_acts(client: Client) -> None:
     answer = client.get(URL + "html")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert answer.headers["content-disposition"].startswith("attachment")
+    assert answer.headers["content-disposition"] == (
+        "attachment; filename=\"a__b_.html\"; filename*=UTF-8''a%2F%3Cb%3E.html"
+    )
     assert "sandbox" in answer.headers["content-security-policy"]
     tags = Tags()
     tags.feed(answer.text)

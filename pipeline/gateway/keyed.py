@@ -8,8 +8,13 @@ client keeps the same store by the same rules.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, TypeAlias
+
+from msgspec import Raw
+
+from pipeline.images import offload
 
 Json: TypeAlias = dict[str, Any]
 Anchor: TypeAlias = tuple[int, int, str]
@@ -239,7 +244,9 @@ def stepped(surface: Json, change: Json) -> Json:
     if op == "reset":
         return {"generation": 0, "as_of_seq": seq, "nodes": []}
     if op == "amend":
-        return {**surface, "as_of_seq": seq}
+        marks = {target["seq"]: target["images"] for target in change["targets"]}
+        nodes = [_offloaded(node, marks.get(node["seq"], ())) for node in nodes]
+        return {"generation": generation, "as_of_seq": seq, "nodes": nodes}
     node = {"seq": seq, "type": change["type"], "message": change["message"]}
     if op == "append":
         nodes = [*nodes, node]
@@ -249,3 +256,11 @@ def stepped(surface: Json, change: Json) -> Json:
         nodes.insert(at, node)
         generation = change["generation"]
     return {"generation": generation, "as_of_seq": seq, "nodes": nodes}
+
+
+def _offloaded(node: Json, images: Collection[int]) -> Json:
+    """The node with the marks that whoever holds its message sets (projection.md §4)."""
+    if not images:
+        return node
+    message = Raw(json.dumps(node["message"]).encode())
+    return {**node, "message": json.loads(bytes(offload(message, images)))}

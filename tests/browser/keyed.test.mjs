@@ -170,6 +170,23 @@ test("the surface steps: a replacement stands where the first it shadows stood",
   assert.equal(surface.generation, 1);
 });
 
+test("offloaded images are marked, counted depth first, and no other node is touched", () => {
+  const image = { type: "image", attachment: { name: "\ud83d" } };
+  const done = { ...image, offloaded: true };
+  const words = { type: "text", text: "t" };
+  const within = { type: "tool-result", content: [image, words, image] };
+  const message = { id: "m", content: [done, "odd", null, within, image] };
+  const change = (seq, more) => ({ seq, op: "append", type: "user/message", message, shadowed: [], ...more });
+  const before = [1, 2].reduce((held, seq) => stepped(held, change(seq)), { generation: 0, as_of_seq: -1, nodes: [] });
+  const targets = [{ seq: 2, images: [0, 2, 3] }, { seq: 7, images: [0] }];
+  const after = stepped(before, change(3, { op: "amend", message: null, targets }));
+  assert.equal(after.as_of_seq, 3);
+  assert.equal(after.nodes[0], before.nodes[0]);
+  const marked = { ...within, content: [image, words, done] };
+  assert.deepEqual(after.nodes[1].message, { id: "m", content: [done, "odd", null, marked, done] });
+  assert.deepEqual(before.nodes[1].message, message);
+});
+
 test("frames of no session and of unknown kinds change nothing", () => {
   const store = new KeyedStore();
   assert.equal(store.apply({ t: "ping" }), null);

@@ -154,13 +154,32 @@ class Log:
         """The overview changes, but not its seq."""
         truth.overview = {**truth.overview, "faults": truth.overview.get("faults", 0) + amount + 1}
 
-    def _surface(self, truth: Truth, _: int) -> None:
+    def _surface(self, truth: Truth, amount: int) -> None:
+        """A node more, or images of one are offloaded."""
+        whole = [node for node in truth.nodes if not _images(node)[1].get("offloaded")]
+        if whole and amount % 3 == 0:
+            self._offload(truth, whole[amount % len(whole)])
+        else:
+            self._append(truth)
+
+    def _append(self, truth: Truth) -> None:
         seq = self._next(truth)
         self._step(truth, {"op": "append", "shadowed": [], "position": len(truth.nodes)}, seq)
 
+    def _offload(self, truth: Truth, node: Json) -> None:
+        """The second of its images, which a tool's result holds."""
+        seq = self._next(truth)
+        at = truth.nodes.index(node)
+        truth.nodes[at] = amended = copy.deepcopy(node)
+        _images(amended)[1]["offloaded"] = True
+        truth.surface_seq = seq
+        targets = [{"seq": node["seq"], "images": [1]}]
+        body = {"op": "amend", "seq": seq, "type": "image/offload", "message": None}
+        self._publish(truth, {**body, "shadowed": [], "position": -1, "targets": targets})
+
     def _replace(self, truth: Truth, amount: int) -> None:
         if len(truth.nodes) < 2:
-            self._surface(truth, amount)
+            self._append(truth)
         seq, at = self._next(truth), amount % len(truth.nodes)
         gone = [node["seq"] for node in truth.nodes[at : at + 2]]
         truth.generation += 1
@@ -208,15 +227,18 @@ class Log:
         self.topics["transcript", change.partition].append(change)
 
     def _step(self, truth: Truth, change: Json, seq: int) -> None:
-        node = {"seq": seq, "type": "user/message", "message": f"m{seq}"}
-        body = {**change, **node, "generation": truth.generation}
+        node = {"seq": seq, "type": "user/message", "message": _message(seq)}
         leaving = change["shadowed"]
         truth.nodes = [kept for kept in truth.nodes if kept["seq"] not in leaving]
         truth.nodes.insert(change["position"], node)
         truth.surface_seq = seq
-        at = self._at(truth, "surface")
+        self._publish(truth, {**change, **node, "targets": []})
+
+    def _publish(self, truth: Truth, change: Json) -> None:
+        at, seq = self._at(truth, "surface"), truth.surface_seq
+        body = raw({**change, "generation": truth.generation})
         self.topics["surface", at[0]].append(
-            SurfaceChanged(truth.session, truth.epoch, seq, change["op"], raw(body), *at)
+            SurfaceChanged(truth.session, truth.epoch, seq, change["op"], body, *at)
         )
 
     def _overview(self, truth: Truth) -> None:
@@ -232,3 +254,14 @@ class Log:
                 truth.session, truth.epoch, truth.seq, "running", raw(truth.overview), *at
             )
         )
+
+
+def _message(seq: int) -> Json:
+    """With two images; the second one is within a result."""
+    result = {"type": "tool_result", "content": [{"type": "text", "text": "t"}, {"type": "image"}]}
+    return {"id": f"m{seq}", "content": [{"type": "image"}, "odd", result]}
+
+
+def _images(node: Json) -> tuple[Json, Json]:
+    content = node["message"]["content"]
+    return content[0], content[2]["content"][1]

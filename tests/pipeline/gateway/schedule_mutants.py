@@ -77,6 +77,10 @@ def _one_reply_is_enough() -> Iterable[Any]:
     yield patch.object(KeyedSession, "fetched", content)
 
 
+def _offloaded_unmarked() -> Iterable[Any]:
+    yield patch.object(keyed, "_offloaded", lambda node, _: node)
+
+
 def _deleted_forgotten() -> Iterable[Any]:
     put = KeyedSession._put
 
@@ -350,6 +354,7 @@ MUTANTS: Mapping[str, Patches] = {
     "an overview of equal seq is ignored": _equal_overview_ignored,
     "replies of before a snapshot count": _late_replies,
     "a snapshot of all sessions only adds": _everything_added,
+    "offloaded images are not marked": _offloaded_unmarked,
     "the connection before is heard": _late_connection_heard,
     "text is joined over blocks": _join_over_blocks,
     "text after its row is superseded": _all_text_superseded,

@@ -221,12 +221,39 @@ def test_the_surface_follows_its_steps() -> None:
         held.apply(surface(seq, op="append", position=seq - 1))
     assert held.apply(surface(9, op="replace", position=0, shadowed=[1, 2], generation=1))
     assert not held.apply(surface(3, op="append", position=3))
-    assert held.apply(surface(10, op="amend"))
+    assert held.apply(surface(10, op="amend", targets=[]))
     assert held.surface is not None
     assert [node["seq"] for node in held.surface["nodes"]] == [9, 3]
     assert (held.surface["generation"], held.surface["as_of_seq"]) == (1, 10)
     held.apply(surface(-1, op="reset") | {"epoch": 1})
     assert held.surface is None
+
+
+def test_offloaded_images_are_marked_and_no_other_node_is_touched() -> None:
+    """projection.md §4: by whoever holds the message; counted depth first, offloaded ones too."""
+    held = KeyedSession()
+    image = {"type": "image", "attachment": {"name": "\ud83d"}}
+    done = {**image, "offloaded": True}
+    within = {"type": "tool-result", "content": [image, {"type": "text", "text": "t"}, image]}
+    message = {"id": "m", "content": [done, "odd", None, within, image]}
+    for seq in (1, 2):
+        held.apply(surface(seq, op="append", position=seq - 1, message=message))
+    assert held.surface is not None
+    first = held.surface["nodes"][0]
+    targets = [{"seq": 2, "images": [0, 2, 3]}, {"seq": 7, "images": [0]}]
+    held.apply(surface(3, op="amend", message=None, targets=targets))
+    nodes = held.surface["nodes"]
+    assert nodes[0] is first
+    assert nodes[1]["message"] == {
+        "id": "m",
+        "content": [
+            done,
+            "odd",
+            None,
+            {**within, "content": [image, within["content"][1], done]},
+            done,
+        ],
+    }
 
 
 def surface(seq: int, **more: Any) -> Json:

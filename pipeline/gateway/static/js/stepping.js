@@ -45,13 +45,31 @@ export function lengthened(row, frame) {
 export function stepped(surface, change) {
   const { seq, op } = change;
   if (op === "reset") return { generation: 0, as_of_seq: seq, nodes: [] };
-  if (op === "amend") return { ...surface, as_of_seq: seq };
+  if (op === "amend") return { ...surface, as_of_seq: seq, nodes: amended(surface.nodes, change.targets) };
   const node = { seq, type: change.type, message: change.message };
   if (op === "append") return { ...surface, as_of_seq: seq, nodes: [...surface.nodes, node] };
   const leaving = new Set(change.shadowed);
   const nodes = surface.nodes.filter((kept) => !leaving.has(kept.seq));
   nodes.splice(change.position, 0, node);
   return { generation: change.generation, as_of_seq: seq, nodes };
+}
+
+/** The marks that whoever holds a message sets (projection.md §4): images counted depth first. */
+function amended(nodes, targets) {
+  const marks = new Map(targets.map(({ seq, images }) => [seq, new Set(images)]));
+  return nodes.map((node) => {
+    const images = marks.get(node.seq);
+    return images ? { ...node, message: offloaded(node.message, images, { next: 0 }) } : node;
+  });
+}
+
+function offloaded(holder, images, count) {
+  if (!Array.isArray(holder?.content)) return holder;
+  const content = holder.content.map((block) => {
+    if (block?.type !== "image") return offloaded(block, images, count);
+    return images.has(count.next++) ? { ...block, offloaded: true } : block;
+  });
+  return { ...holder, content };
 }
 
 /** Whether two JSON values are the same. */

@@ -528,9 +528,7 @@ def test_a_page_beside_the_usual_port_says_how_it_is_reached() -> None:
             taken.listen()
         with process("up", "--broker", "memory") as child:
             assert child.stdout is not None
-            found = b""
-            while b"dashboard: " not in found:
-                found = child.stdout.readline()
+            found = next(line for line in child.stdout if b"dashboard: " in line)
             child.send_signal(signal.SIGINT)
             _, err = child.communicate(timeout=60)
     page = found.split()[-1]
